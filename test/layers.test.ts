@@ -100,7 +100,7 @@ describe("the layers", () => {
   });
 });
 
-describe("beside the layers", () => {
+describe("further rules", () => {
   test.each(["Date.now()", "new Date()", "Math.random()"])("the domain may not call %s", (call) => {
     expect(brokenIn({ "src/domain/a.ts": `export const a = () => ${call};\n` })).toEqual([
       "src/domain/a.ts reads a clock or randomness; both are given to domain/",
@@ -202,7 +202,7 @@ describe("beside the layers", () => {
     expect(brokenIn({ "src/domain/a.test.ts": text })).toEqual([]);
   });
 
-  test("every breach of a tree is told, not only the first", () => {
+  test("every breach of a tree is reported, not only the first", () => {
     const files = {
       "src/domain/a.ts": `${importing("../store/b.ts")}${importing("kysely")}Date.now();\n`,
       "src/rpc/a.ts": importing("../http/b.ts"),

@@ -111,8 +111,8 @@ async function obey(line, { client, sessionId, signal, prompt }) {
     case "question": {
       const properties = { answer: { type: "string" } };
       const requestedSchema = { type: "object", properties, required: ["answer"] };
-      const told = await request("elicitation/create", { mode: "form", message: words, requestedSchema });
-      return answer(told.content?.answer ?? told.action);
+      const reply = await request("elicitation/create", { mode: "form", message: words, requestedSchema });
+      return answer(reply.content?.answer ?? reply.action);
     }
     case "links":
       for (const { type, uri, name, description } of prompt) {

@@ -217,8 +217,8 @@ async function question(words) {
   const [, id = "", message = ""] = /^(\S*) ?(.*)$/.exec(words) ?? [];
   const answer = new Promise((resolve) => answered.set(id, resolve));
   say({ type: "answer_request", id, message, schema: { type: "object" } });
-  const told = await answer;
-  text(`${id}: ${told.answered ? JSON.stringify(told.answer) : `no answer: ${told.reason ?? ""}`}`);
+  const reply = await answer;
+  text(`${id}: ${reply.answered ? JSON.stringify(reply.answer) : `no answer: ${reply.reason ?? ""}`}`);
 }
 
 async function workSlowly(steps) {

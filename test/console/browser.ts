@@ -45,12 +45,12 @@ export async function open(server: Pick<ReachableServer, "url">): Promise<Visit>
   const page = await context.newPage();
   const faults: string[] = [];
   page.on("pageerror", (error) => {
-    // What was not told of a size is told with the next frame.
+    // A size that was not reported is reported with the next frame.
     if (!/ResizeObserver loop/.test(error.message)) faults.push(String(error.stack ?? error));
   });
   page.on("console", (message) => {
     const text = message.text();
-    // Failed calls are told by the page; the browser's own line about them is no fault.
+    // Failed calls are shown by the page; the browser's own line about them is no fault.
     if (message.type() === "error" && !text.startsWith("Failed to load resource")) faults.push(text);
   });
   return { page, context, faults, origin: originOf(server) };

@@ -153,8 +153,8 @@ describe("the console", () => {
     const outcome = await page.evaluate(async () => {
       const broken: string[] = [];
       const expected = ["script-src-elem", "style-src-elem", "style-src-attr", "img-src", "connect-src"];
-      // Some are told later than they are refused.
-      const isToldOfAll = new Promise<void>((resolve) => {
+      // Some are reported later than they are refused.
+      const areAllReported = new Promise<void>((resolve) => {
         document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) => {
           broken.push(effectiveDirective);
           if (expected.every((directive) => broken.includes(directive))) resolve();
@@ -182,7 +182,7 @@ describe("the console", () => {
         () => true,
         () => false,
       );
-      await isToldOfAll;
+      await areAllReported;
       return {
         evaluates,
         calls,
@@ -196,19 +196,19 @@ describe("the console", () => {
     expect(faults.join()).toMatch(/Content Security Policy/);
   });
 
-  test("is told of what changes, in each of several tabs of which one has the stream", async () => {
+  test("learns what changes, in each of several tabs of which one has the stream", async () => {
     const { page, context, origin, faults } = await openAs(server, "admin@localhost");
     const second = await context.newPage();
     await second.goto(`${origin}/projects`);
-    // It says that it may be behind until it is told of changes.
+    // It says that it may be behind until it learns of changes.
     for (const each of [page, second]) await without(each, ".bar, .skeleton");
     await page.goto(`${origin}/projects`);
     await without(page, ".bar, .skeleton");
-    const initializer = { specs: [{ git: { remoteUri: "https://git.example.org/team/told.git" } }] };
+    const initializer = { specs: [{ git: { remoteUri: "https://git.example.org/team/made.git" } }] };
     await post(server, "ProjectService/CreateProject", { initializer });
     // By the event, and not by the reading of each minute.
     for (const each of [page, second])
-      await each.getByRole("row", { name: /^told/ }).waitFor({ timeout: 30_000 });
+      await each.getByRole("row", { name: /^made/ }).waitFor({ timeout: 30_000 });
     expect(faults).toEqual([]);
   });
 

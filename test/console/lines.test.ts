@@ -43,7 +43,7 @@ test.each([
   [91, 99],
   [92, 100],
   [93, 100],
-])("a search beside %i that are chosen asks for no more than a page", (count, pageSize) => {
+])("a search next to %i that are chosen asks for no more than a page", (count, pageSize) => {
   expect(pageSizeWith(Array.from({ length: count }, String))).toBe(pageSize);
 });
 
@@ -113,7 +113,7 @@ test("editors are read as they are written", () => {
   expect(editorsIn(`\n${editorsText(editors)} : \n`)).toEqual(editors);
 });
 
-test("what an agent asks for stands behind its call, or else at its time, and is not folded while it waits", () => {
+test("what an agent asks for follows its call, or else at its time, and is not folded while it waits", () => {
   const at = (ms: number) => timestampFromMs(ms);
   const call = (sequence: number, id: string) =>
     create(AgentOutputBlockSchema, {
@@ -153,7 +153,7 @@ test("what an agent asks for stands behind its call, or else at its time, and is
   ]);
   // Of no call, and asked for last.
   expect(shown(approval("x", PENDING, 99))).toEqual(["input-one", [one, ...others], "approval-x"]);
-  // A question may have the id of a call: what is asked for stands behind the first of them, once.
+  // A question may have the id of a call: what is asked for follows the first of them, once.
   const question = create(AgentOutputBlockSchema, {
     sequence: 5n,
     at: at(50),
@@ -172,7 +172,7 @@ test("what an agent asks for stands behind its call, or else at its time, and is
   expect(turns.map(sizeOf)).toEqual([1, 5, 1, 1]);
 });
 
-test("files stand in their folders, and folders that have one folder alone in one line", () => {
+test("files are in their folders, and folders that have one folder alone in one line", () => {
   const paths = ["a/b/c.txt", "a/b/d/e.txt", "f.txt", "g/h.txt"];
   const shown = (nodes: readonly TreeNode<{ path: string }>[]): unknown[] =>
     nodes.map((node) => (node.kind === "file" ? node.name : { [node.name]: shown(node.nodes) }));

@@ -26,8 +26,8 @@ describe("a log", () => {
       { text: "1,000 bytes were not kept", isNote: true },
       { text: "end", isNote: false },
     ]);
-    log.add({ offset: 0, data: bytes("anew\n"), attempt: 2 });
-    expect(log.lines.map(({ text }) => text)).toEqual(["anew"]);
+    log.add({ offset: 0, data: bytes("again\n"), attempt: 2 });
+    expect(log.lines.map(({ text }) => text)).toEqual(["again"]);
   });
 
   test.each([

@@ -143,7 +143,7 @@ describe("the organization", () => {
     // Which shows that it would be found.
     expect((await stateOf(page, visit.context)).includes(link)).toBe(true);
     await closeOf(link);
-    // The server's answers have no link, but what stands behind its #.
+    // The server's answers have no link, but the part after its #.
     canaries.push(new URL(link).hash.slice(1));
     await page.goto(link);
     await page.getByText("You are invited to").waitFor();
@@ -232,7 +232,7 @@ describe("the organization", () => {
     ])
       await preview.getByRole("row", { name: row, exact: true }).waitFor();
     expect(await preview.getByText("Not all was counted.").count()).toBe(0);
-    // More than 20,000 of a kind, and a failure, are told by a server that stands in.
+    // More than 20,000 of a kind, and a failure, come from a stand-in for the server.
     const operation = "**/*OrganizationService/PreviewRetention";
     await page.route(operation, (route) =>
       route.fulfill({
@@ -496,7 +496,7 @@ describe("the organization", () => {
       .last()
       .click();
     await dialog().getByText("disableFromScratch").waitFor();
-    // The chain of hashes is told apart from the entries: while it is read, where that fails, and where there is none.
+    // The chain of hashes is separate from the entries: while it is read, where that fails, and where there is none.
     const chain = page.getByRole("region", { name: "Chain of hashes" });
     const answers = [
       {
@@ -658,9 +658,9 @@ describe("the organization", () => {
     expect(canaries.length).toBe(10);
     expect(canaries.every((canary) => canary.length > 10)).toBe(true);
     const issuing = /\/(Create|Rotate)/;
-    const told = (await answers()).filter(([operation]) => !issuing.test(operation));
-    expect(told.length).toBeGreaterThan(20);
-    expect(told.filter(([, text]) => canaries.some((canary) => text.includes(canary)))).toEqual([]);
+    const shown = (await answers()).filter(([operation]) => !issuing.test(operation));
+    expect(shown.length).toBeGreaterThan(20);
+    expect(shown.filter(([, text]) => canaries.some((canary) => text.includes(canary)))).toEqual([]);
   });
 
   test("holds no secret on any of its parts, nor on the pages of runners and of the account", async () => {

@@ -119,7 +119,7 @@ describe("a run", () => {
   test("asks, and goes on with the decision that a person makes in its page", async () => {
     const { page } = visit;
     await say("ask build execute make all");
-    // It stands where it was asked.
+    // It is where it was asked.
     const card = conversation().getByRole("region", { name: /^Approval/ });
     await card.waitFor();
     await card.getByText("make all").first().waitFor();
@@ -262,7 +262,7 @@ describe("a run", () => {
       .and(page.locator(":focus"))
       .waitFor();
     await page.getByRole("link", { name: "Show split" }).click();
-    // What a line was stands beside what it is.
+    // What a line was is next to what it is.
     await page
       .locator(".patch-split tr")
       .filter({ hasText: /two.*zwei/s })

@@ -238,7 +238,7 @@ const tell = (name: string, path: string, value: JsonValue) => {
   return complaint(schema, withValue(request, path, value));
 };
 
-describe("what is told to agent runs, and of them, within a limit", () => {
+describe("inputs of agent runs, and reports on them, within a limit", () => {
   const cases = rows.flatMap(([name, path, passes]) =>
     passes.map((value) => [name, path, brief(value), value] as const),
   );
@@ -247,7 +247,7 @@ describe("what is told to agent runs, and of them, within a limit", () => {
   });
 });
 
-describe("what is told to agent runs, and of them, past a limit", () => {
+describe("inputs of agent runs, and reports on them, past a limit", () => {
   const cases = rows.flatMap(([name, path, , fails]) =>
     fails.map((value) => [name, path, brief(value), value] as const),
   );

@@ -47,33 +47,33 @@ test("the page explains each event of the table", () => {
 
 test("the page has every failure reason that the service answers, and no other", () => {
   const section = PAGE.split("## Phases\n")[1]?.split(/^## /m)[0] ?? "";
-  const told = [...section.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
+  const listed = [...section.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
   const { UNSPECIFIED, INTERNAL } = AgentExecutionFailureReason;
   const answered = Object.entries(AgentExecutionFailureReason).flatMap(([name, number]) =>
     typeof number === "number" && number !== UNSPECIFIED && number !== INTERNAL ? [name] : [],
   );
-  expect(told.toSorted()).toEqual(answered.toSorted());
+  expect(listed.toSorted()).toEqual(answered.toSorted());
 });
 
 test("the page has every word of runners that means another failure than the agent's own", () => {
-  const told = [...PAGE.matchAll(/^\| `([a-z_]+)` \| `([A-Z_]+)` \|$/gm)].map((match) => match.slice(1));
+  const listed = [...PAGE.matchAll(/^\| `([a-z_]+)` \| `([A-Z_]+)` \|$/gm)].map((match) => match.slice(1));
   const known = Object.entries(RUNNER_REASONS).map(([word, reason]) => [
     word,
     AgentExecutionFailureReason[reason],
   ]);
-  expect(told.toSorted()).toEqual(known.toSorted());
+  expect(listed.toSorted()).toEqual(known.toSorted());
 });
 
 test("the page has every order about a goal, with the states that it acts in and leads to", () => {
   const section = PAGE.split("## Goals\n")[1]?.split(/^## /m)[0] ?? "";
-  const told = [...section.matchAll(/^\| `(\w+)` \| ([A-Z_, ]+) \| ([A-Z]+|no goal) \|$/gm)].flatMap(
+  const listed = [...section.matchAll(/^\| `(\w+)` \| ([A-Z_, ]+) \| ([A-Z]+|no goal) \|$/gm)].flatMap(
     ([, event, from = "", to]) => from.split(", ").map((state) => `${state} --> ${to}: ${event}`),
   );
   const moves = GOAL_TRANSITIONS.map(
     ([from, event, to]) =>
       `${AgentGoalStatus[from]} --> ${to === AgentGoalStatus.UNSPECIFIED ? "no goal" : AgentGoalStatus[to]}: ${event}`,
   );
-  expect(told.toSorted()).toEqual(moves.toSorted());
+  expect(listed.toSorted()).toEqual(moves.toSorted());
 });
 
 test("the page names operations that are in the contract", () => {

@@ -124,7 +124,7 @@ describe("ids at the edge", () => {
     }
   });
 
-  test("several at once leave in lower case, and what stands beside them stays", async () => {
+  test("several at once leave in lower case, and what is next to them stays", async () => {
     const method = methods.find(({ name }) => name === "CreateProjects") as DescMethodUnary;
     const project = (id: string) => ({
       name: "NaMe",
@@ -160,7 +160,7 @@ describe("unknown fields, where they are let through", () => {
     ).toEqual({ recommendedEditors: { editors: { new: { versions: ["1"] }, __proto__x: {} } } });
   });
 
-  test("are told from known ones in both spellings", () => {
+  test("are distinguished from known ones in both spellings", () => {
     const known = { project_id: LOWER, devcontainerFilePath: "a", automations_file_path: "b" };
     expect(
       skipUnknownFields(UpdateProjectRequestSchema, { ...known, ProjectId: "x", projectid: "y" }),

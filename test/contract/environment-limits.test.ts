@@ -107,17 +107,17 @@ const cases = (pick: (limit: Limit) => readonly JsonValue[]) =>
     const [request, path, , , valid = VALID.get(request) ?? {}] = limit;
     return pick(limit).map((value) => ({ request, path, value, valid, title: brief(value) }));
   });
-const told = ({ request, path, value, valid }: ReturnType<typeof cases>[number]) =>
+const complaintOf = ({ request, path, value, valid }: ReturnType<typeof cases>[number]) =>
   complaint(request, withValue(valid, path, value));
 
 describe("what is asked and answered about an environment passes within a limit", () => {
   test.each(cases(([, , passes]) => passes))("$request.name $path: $title", (each) => {
-    expect(told(each)).toBe(undefined);
+    expect(complaintOf(each)).toBe(undefined);
   });
 });
 
 describe("what is asked and answered about an environment is refused past a limit", () => {
   test.each(cases(([, , , fails]) => fails))("$request.name $path: $title", (each) => {
-    expect(told(each)).toEqual(expect.any(String));
+    expect(complaintOf(each)).toEqual(expect.any(String));
   });
 });

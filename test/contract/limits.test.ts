@@ -237,10 +237,10 @@ describe("a value past a limit of the specification is refused", () => {
     fails.map((value) => [request.name, path, brief(value), request, value, quoted ?? ""] as const),
   );
   test.each(cases)("%s.%s refuses %s", (_, path, __, request, value, quoted) => {
-    const told = tell(request, path, value);
+    const message = tell(request, path, value);
     // The quoted text opens the message; the field that it is about follows in brackets.
-    expect(told?.slice(0, quoted.length)).toBe(quoted);
-    expect(told).toContain(` [${path}`);
+    expect(message?.slice(0, quoted.length)).toBe(quoted);
+    expect(message).toContain(` [${path}`);
   });
 
   test("every text that the specification quotes is among them", () => {
@@ -249,8 +249,8 @@ describe("a value past a limit of the specification is refused", () => {
   });
 
   test("the quoted text opens the message also when a rule over several fields is broken with it", () => {
-    const told = tell(UpdateWorkflow, "action.limits", { maxParallel: 26, maxTotal: 25 });
-    expect(told?.startsWith(QUOTED.parallel)).toBe(true);
+    const message = tell(UpdateWorkflow, "action.limits", { maxParallel: 26, maxTotal: 25 });
+    expect(message?.startsWith(QUOTED.parallel)).toBe(true);
   });
 });
 
@@ -284,8 +284,8 @@ describe("names", () => {
       (code) => code < 32 || code > 126,
     );
     const passed = controls.filter((code) => {
-      const told = tell(request, path, `name ${String.fromCharCode(code)}`);
-      return !told?.includes("name must not contain control characters");
+      const message = tell(request, path, `name ${String.fromCharCode(code)}`);
+      return !message?.includes("name must not contain control characters");
     });
     expect(passed).toEqual([]);
   });

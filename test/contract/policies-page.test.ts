@@ -49,14 +49,14 @@ describe.each<[string, DescMessage, object]>([
   });
 
   test("says what each field is before anybody sets it", () => {
-    const told = Object.fromEntries(rows.map(({ field, default: value }) => [field, value]));
+    const listed = Object.fromEntries(rows.map(({ field, default: value }) => [field, value]));
     const actual = rows.map(({ field }) => {
       const value = (values as Record<string, unknown>)[field];
       if (field === "organizationId") return [field, "the organization's"];
       if (field === "agentPolicy") return [field, "the fields below"];
       return [field, value === undefined ? "unset" : `\`${JSON.stringify(value)}\``];
     });
-    expect(told).toEqual(Object.fromEntries(actual));
+    expect(listed).toEqual(Object.fromEntries(actual));
   });
 
   test("gives each field one of the kinds that the page explains", () => {

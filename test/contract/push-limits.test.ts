@@ -164,18 +164,18 @@ const cases = (pick: 1 | 2) =>
       limit[pick].map((value) => ({ request, path: limit[0], value, title: brief(value) })),
     ),
   );
-const told = ({ request, path, value }: ReturnType<typeof cases>[number]) =>
+const complaintOf = ({ request, path, value }: ReturnType<typeof cases>[number]) =>
   complaint(request, withValue(VALID.get(request) ?? {}, path, value));
 
 describe("what is changed, pushed and opened passes within a limit", () => {
   test.each(cases(1))("$request.name $path: $title", (each) => {
-    expect(told(each)).toBe(undefined);
+    expect(complaintOf(each)).toBe(undefined);
   });
 });
 
 describe("what is changed, pushed and opened is refused past a limit", () => {
   test.each(cases(2))("$request.name $path: $title", (each) => {
-    expect(told(each)).toEqual(expect.any(String));
+    expect(complaintOf(each)).toEqual(expect.any(String));
   });
 });
 

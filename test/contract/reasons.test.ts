@@ -34,7 +34,7 @@ describe("the catalogue of failures", () => {
     expect(silent.map(({ name }) => name)).toEqual([]);
   });
 
-  test("the reason that is never sent stands for a fault of the server, should it ever be", () => {
+  test("the reason that is never sent would mean a fault of the server", () => {
     expect(leadingComment(reasons[0] as (typeof reasons)[number])).toBe("Never sent.");
     expect(CODE_OF_REASON[ErrorReason.UNSPECIFIED]).toBe(Code.Internal);
   });

@@ -138,7 +138,7 @@ describe("the bounds of a request", () => {
     expect(bytes).toBeGreaterThanOrEqual(Buffer.byteLength(JSON.stringify(request)));
   });
 
-  test("cannot be told of a message with a field without a bound, and the error names the field", () => {
+  test("cannot be given for a message with a field without a bound, and the error names the field", () => {
     expect(() => requestBounds(GetProjectResponseSchema)).toThrow(
       /field service\.v1\.\S+ has no upper bound/,
     );

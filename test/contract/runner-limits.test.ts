@@ -112,17 +112,17 @@ const cases = (pick: (limit: Limit) => readonly JsonValue[]) =>
     const [request, path] = limit;
     return pick(limit).map((value) => ({ request, path, value, title: brief(value) }));
   });
-const told = ({ request, path, value }: ReturnType<typeof cases>[number]) =>
+const complaintOf = ({ request, path, value }: ReturnType<typeof cases>[number]) =>
   complaint(request, withValue(VALID.get(request) ?? {}, path, value));
 
 describe("what a runner says within a limit passes", () => {
   test.each(cases(([, , passes]) => passes))("$request.name $path: $title", (each) => {
-    expect(told(each)).toBe(undefined);
+    expect(complaintOf(each)).toBe(undefined);
   });
 });
 
 describe("what a runner says past a limit is refused", () => {
   test.each(cases(([, , , fails]) => fails))("$request.name $path: $title", (each) => {
-    expect(told(each)).toEqual(expect.any(String));
+    expect(complaintOf(each)).toEqual(expect.any(String));
   });
 });

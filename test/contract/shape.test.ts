@@ -314,14 +314,14 @@ describe("the operations of the contract", () => {
       ({ name, output }) =>
         /^(Get|List|Preview|Read|Parse|Check|Stream|Watch)[A-Z]/.test(name) && !answersSecret(output),
     );
-    // A credential that a runner gets is told in the audit trail, inputs that it gets have been delivered, and the stream
+    // A credential that a runner gets is recorded in the audit trail, inputs that it gets have been delivered, and the stream
     // of its questions ends the one before.
-    const told = [
+    const recorded = [
       "WorkService/GetHostCredential",
       "AgentWorkService/StreamInputs",
       "EnvironmentWorkService/WatchRequests",
     ];
-    expect(readers.map(operation)).toEqual(named.map(operation).filter((name) => !told.includes(name)));
+    expect(readers.map(operation)).toEqual(named.map(operation).filter((name) => !recorded.includes(name)));
   });
 
   test("those that answer a secret have side effects", () => {

@@ -83,18 +83,18 @@ describe.each(PLACES.map(([request, path, valid]) => [request.name, path, reques
     });
 
     test.each(WITH)("refuses %s, without quoting it", (value) => {
-      const told = tell(value);
+      const message = tell(value);
       if (!isUri)
-        expect(told).toMatch(/must not contain a password: store it as a host authentication token/);
-      expect(told).toContain(path);
-      expect(told).not.toContain("word@");
+        expect(message).toMatch(/must not contain a password: store it as a host authentication token/);
+      expect(message).toContain(path);
+      expect(message).not.toContain("word@");
     });
   },
 );
 
-test("a context URL with a password is told what to do instead", () => {
+test("a context URL with a password is refused with what to do instead", () => {
   const [request, path, valid] = PLACES.find(([, each]) => each.endsWith("url")) ?? [];
   if (!request || !path) throw new Error("no place for a context URL");
-  const told = complaint(request, withValue(valid ?? {}, path, WITH[0] ?? ""));
-  expect(told).toMatch(/^URL must not contain a password: store it as a host authentication token/);
+  const message = complaint(request, withValue(valid ?? {}, path, WITH[0] ?? ""));
+  expect(message).toMatch(/^URL must not contain a password: store it as a host authentication token/);
 });

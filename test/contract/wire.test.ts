@@ -350,7 +350,7 @@ const OWN_TYPES = [
   "WorkflowTriggerEvent.Source",
 ];
 
-/** What the specification quotes for them: a rule in CEL stands in for the standard one of the page. */
+/** What the specification quotes for them: a rule in CEL replaces the standard one of the page. */
 const QUOTED_NAMES = [
   "CreateProjectRequest.name",
   "UpdateProjectRequest.name",
@@ -359,7 +359,7 @@ const QUOTED_NAMES = [
 ];
 const NAME_LENGTH =
   "cel.name_length=size(this) >= 1 && size(this) <= 80 -> name must be between 1 and 80 characters";
-/** Takes every remote that a project can store, of which the short form is no URI: uri_or_remote stands in. */
+/** Takes every remote that a project can store, of which the short form is no URI: uri_or_remote replaces it. */
 const WIDENED = new Map([["ListProjectsRequest.Filter.spec_remote_uris", "repeated.items.string.uri=true"]]);
 /** Rules of which the second page has the message alone. */
 const MESSAGE_ALONE =
@@ -392,7 +392,7 @@ describe("the wire reference and the contract", () => {
     expect(own.toSorted()).toEqual(OWN_TYPES);
   });
 
-  test("every type stands in the file that its heading names, requests and responses with their service", () => {
+  test("every type is in the file that its heading names, requests and responses with their service", () => {
     const carried = new Set([...operations.values()].flatMap(({ input, output }) => [input, output]));
     const misplaced = page.types.filter(({ name, resource }) => {
       const suffix = carried.has(name.replace(/\..*/, "")) ? "_service" : "";
@@ -455,12 +455,12 @@ describe("the wire reference and the contract", () => {
           toJson(FieldRulesSchema, rulesOf(mine) ?? create(FieldRulesSchema)) as JsonObject,
           "",
         );
-        const isTold = (rule: string) => {
+        const isCarried = (rule: string) => {
           const [, id, text] = MESSAGE_ALONE.exec(rule) ?? [];
           if (id === undefined) return rules.includes(rule);
           return rules.some((each) => each.startsWith(id) && each.endsWith(` -> ${text}`));
         };
-        expect(expectedRules(message, theirs, mine).filter((rule) => !isTold(rule))).toEqual([]);
+        expect(expectedRules(message, theirs, mine).filter((rule) => !isCarried(rule))).toEqual([]);
         // Bounds of our own are added; a demand for presence would refuse what the page allows.
         expect(rules.includes("required")).toBe(theirs.rules.includes("required"));
       });
@@ -472,7 +472,7 @@ const handedOver = join(ROOT, "../shared/contract");
 describe("the copies of the wire reference", () => {
   const each = existsSync(handedOver) ? test : test.skip;
   each.each(NAMES)(
-    "%s is what was handed over (skipped where ../shared is not beside this clone)",
+    "%s is what was handed over (skipped where ../shared is not next to this clone)",
     (name) => {
       const copy = readFileSync(join(import.meta.dirname, name), "utf8");
       expect(copy).toBe(readFileSync(join(handedOver, name), "utf8"));

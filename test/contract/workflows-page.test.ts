@@ -56,8 +56,8 @@ describe.each<[string, readonly Transition<number, string>[], Names]>([
 });
 
 test("the page has every reason of the service, and no other", () => {
-  const told = [...PAGE.matchAll(/^\| `(\w+)` \| (?:execution|action|step)/gm)].map((match) => match[1]);
-  expect(told.toSorted()).toEqual(Object.keys(WORKFLOW_REASONS).toSorted());
+  const listed = [...PAGE.matchAll(/^\| `(\w+)` \| (?:execution|action|step)/gm)].map((match) => match[1]);
+  expect(listed.toSorted()).toEqual(Object.keys(WORKFLOW_REASONS).toSorted());
 });
 
 test("the page names operations that are in the contract", () => {
@@ -69,7 +69,7 @@ test("the page names operations that are in the contract", () => {
   expect(named.length).toBeGreaterThan(5);
 });
 
-test("the workflow of the page can be created and started as it stands", () => {
+test("the workflow of the page can be created and started as it is", () => {
   const [workflow, start] = [...PAGE.matchAll(/```json\n(.*?)```/gs)].map((match) =>
     JSON.parse(match[1] ?? ""),
   );

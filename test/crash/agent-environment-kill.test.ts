@@ -18,7 +18,7 @@ afterAll(stopAll);
 
 /** Moments in the life of an agent's run that is leased together with its new environment. */
 const MOMENTS: Readonly<Record<string, (proxy: ServerProxy) => HeldCall>> = {
-  "leased and not told": (proxy) =>
+  "leased without an answer": (proxy) =>
     proxy.holdResponse(
       "leaseWork",
       ({ kinds }, { works }) => kinds.includes(WorkKind.AGENT) && works.length > 0,
@@ -53,7 +53,7 @@ test.each(cases)(
       await world.restartServer();
       held?.release();
       // The runner never heard of this lease.
-      if (moment === "leased and not told") await expireAllLeases(world.server);
+      if (moment === "leased without an answer") await expireAllLeases(world.server);
     }
 
     const conversation = conversationOf(world.api, agentExecutionId);

@@ -108,7 +108,7 @@ test("a run whose agent cannot go on with the session fails and says so", async 
   );
 });
 
-test("an agent of JSON lines is told the conversation that it goes on with", async () => {
+test("an agent of JSON lines receives the conversation that it goes on with", async () => {
   const server = await startHostedServer({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
   await startRegisteredHostedRunner(server);

@@ -47,7 +47,7 @@ test("a schedule that is killed leaves no copy that was not verified, and the ne
     (line) => line !== undefined,
   );
   await next.stop();
-  // What was left was not taken for a copy: one was made at once, and the older one stays beside it.
+  // What was left was not taken for a copy: one was made at once, and the older one stays next to it.
   expect(made).toMatchObject({ removed: [] });
   expect(files().map((name) => join(folder, name))).toEqual([made?.file]);
   expect(readdirSync(folder)).toContain(OLDER);

@@ -18,9 +18,9 @@ export async function falseReports(world: World, { run, repositories }: HeldRun)
   );
   const filter = { workflowExecutionIds: [run.executionId] };
   const { outputs } = await run.call("ListWorkflowExecutionOutputs", { filter });
-  const told = outputs.map(({ actionId }: Answer["body"]) => actionId);
+  const withOutput = outputs.map(({ actionId }: Answer["body"]) => actionId);
   for (const { id, status } of actions) {
-    if (isDone(status.stepStatuses[2]) && !told.includes(id)) problems.push(`${id}: no output`);
+    if (isDone(status.stepStatuses[2]) && !withOutput.includes(id)) problems.push(`${id}: no output`);
   }
   return problems;
 }
@@ -68,7 +68,7 @@ export async function recordProblems(
         ? ["moves do not join"]
         : []),
       ...(ends === 1 ? [] : [`${ends} ends`]),
-      ...(begun === status.attempt ? [] : [`${begun} attempts begun, ${status.attempt} told`]),
+      ...(begun === status.attempt ? [] : [`${begun} attempts begun, ${status.attempt} shown`]),
       ...(lost === status.attempt - 1 ? [] : [`${lost} of ${status.attempt} attempts begun again`]),
       ...(warned.every((attempt, index) => attempt === index + 1) ? [] : [`warnings of ${warned}`]),
       ...(warned.length >= lost ? [] : [`${lost} attempts lost, ${warned.length} warnings`]),
@@ -99,7 +99,7 @@ export async function falseCounts({ run }: HeldRun): Promise<string[]> {
   };
   return Object.entries(counts)
     .filter(([name, actual]) => status[`${name}ActionCount`] !== actual)
-    .map(([name, actual]) => `${status[`${name}ActionCount`]} ${name} are told, there are ${actual}`);
+    .map(([name, actual]) => `${status[`${name}ActionCount`]} ${name} are shown, there are ${actual}`);
 }
 
 /** Counts the remaining works, environments and their tokens; none of them may belong to finished actions. */

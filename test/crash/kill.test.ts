@@ -14,7 +14,7 @@ const KILLS = 30;
 const CLIENTS = 8;
 /** Writes that are answered before a kill; on average half of it, so that a slow machine writes no less. */
 const MOST_ANSWERS = 60;
-/** Jobs write beside the requests. */
+/** Jobs write alongside the requests. */
 const ARGS = ["--removal-interval", "1", "--popularity-interval", "1", "--log-level", "error"];
 
 afterAll(stopAll);
@@ -63,9 +63,9 @@ describe("a server that is killed at any moment", () => {
     const random = printedRandom("kill");
     let server = await startServer({ args: ARGS });
     const { dataDir } = server;
-    const beside = await addOrganization(server, "beside");
+    const other = await addOrganization(server, "other");
     const names = Array.from({ length: CLIENTS }, (_, index) => `client ${index}`);
-    const tenants = [tenant(server.token, names.slice(2)), tenant(beside.token, names.slice(0, 2))];
+    const tenants = [tenant(server.token, names.slice(2)), tenant(other.token, names.slice(0, 2))];
     let lost = 0;
     let answered = 0;
     for (let kill = 0; kill < KILLS; kill++) {

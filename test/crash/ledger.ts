@@ -2,8 +2,8 @@ import { canonical } from "../harness/project-pages.ts";
 import type { Body, State } from "./state.ts";
 
 /**
- * Everything that the server acknowledged and must never lose. `undefined` inside a body stands for
- * a value that no client was told.
+ * Everything that the server acknowledged and must never lose. `undefined` inside a body is
+ * a value that no client has received.
  */
 export interface Ledger {
   readonly projects: Map<string, Body>;

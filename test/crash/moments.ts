@@ -34,8 +34,8 @@ export interface Moment {
   /** True before the first command of an action, when its lease is not known. */
   readonly isEarly?: true;
   /**
-   * True when the action is attempted again if its runner dies at this moment: the service has not
-   * been told that all steps are done.
+   * True when the action is attempted again if its runner dies at this moment: the service does not
+   * know that all steps are done.
    */
   readonly isRetried: boolean;
   hold(places: Places, action: HeldAction): HeldCall;
@@ -86,9 +86,9 @@ export const MOMENTS: readonly Moment[] = [
 ];
 
 /** The host has carried out the request but never responds to the runner. */
-export const UNTOLD_BY_HOST: readonly Moment[] = [
+export const UNANSWERED_BY_HOST: readonly Moment[] = [
   {
-    name: "push-untold",
+    name: "push-unanswered",
     isRetried: true,
     hold({ host }, action) {
       const { reached, release } = atHost(host, action, "POST", ".git/git-receive-pack", "unanswered");
@@ -97,7 +97,7 @@ export const UNTOLD_BY_HOST: readonly Moment[] = [
     },
   },
   {
-    name: "opening-untold",
+    name: "opening-unanswered",
     isRetried: true,
     hold({ host }, action) {
       const { reached, release } = atHost(host, action, "POST", "/pulls", "unanswered");

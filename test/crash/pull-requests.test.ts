@@ -111,7 +111,7 @@ function deliverChecks({ kind }: ScmHost, { id, secret }: TestWorkflow, url: str
 
 test("a workflow over 20 repositories opens one pull request each, though runner and server are killed meanwhile", async () => {
   const [github, gitlab] = hosts as [ScmHost, ScmHost, ScmHost];
-  // The host has opened it, and nobody is told.
+  // The host has opened it, and nobody learns it.
   const lost = nextOpening(github, "unanswered");
   run = await startExecution(server, {
     actions: COUNT,

@@ -75,17 +75,17 @@ where audit_log.id is null or audit_log.subject_id <> event.resource_id or audit
 const UNRECORDED = `
 with resource as (
   select 'project' as type, id from project union all select 'environment', id from environment
-), told as (
+), recorded as (
   select resource_type as type, resource_id as id,
     count(case when kind = 'created' then 1 end) as created, count(case when kind = 'deleted' then 1 end) as deleted
   from event where resource_type in ('project', 'environment') group by 1, 2
 ), compared as (
-  select told.*, case when resource.id is null then 0 else 1 end as present
-  from told left join resource on resource.type = told.type and resource.id = told.id
+  select recorded.*, case when resource.id is null then 0 else 1 end as present
+  from recorded left join resource on resource.type = recorded.type and resource.id = recorded.id
 )
 select * from compared where created <> 1 or deleted <> 1 - present
 union all
-select type, id, 0, 0, 1 from resource where id not in (select id from told)`;
+select type, id, 0, 0, 1 from resource where id not in (select id from recorded)`;
 
 interface StoredProject {
   readonly id: string;

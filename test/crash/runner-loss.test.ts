@@ -50,7 +50,7 @@ const begun = async (run: Started, on: TestServer = server): Promise<number> => 
   return Number(/begun (\d+)/.exec(log)?.[1]);
 };
 
-test("told to end, a runner lets short work end and takes no more", async () => {
+test("asked to end, a runner lets short work end and takes no more", async () => {
   const runner = await startRegisteredRunner(server);
   const gate = join(temporaryFolder(), "gate");
   const run = await start({ steps: [waiting(gate)] });
@@ -64,7 +64,7 @@ test("told to end, a runner lets short work end and takes no more", async () => 
   await later.cancel();
 });
 
-test("told to end, a runner gives longer work back, and another one does it at once", async () => {
+test("asked to end, a runner gives longer work back, and another one does it at once", async () => {
   const first = await startRegisteredRunner(server);
   const gate = join(temporaryFolder(), "gate");
   const run = await start({ steps: [waiting(gate)] });
@@ -183,7 +183,7 @@ test("a runner whose server is away longer than its lease gives its work up", as
   await runner.kill();
 });
 
-test("the runner beside the server gives its work back before the server ends", async () => {
+test("the server's own runner gives its work back before the server ends", async () => {
   const args = [...LONG_LEASES, "--local-runner", "--allow-file-remotes"];
   const before = await startServer({ args });
   const gate = join(temporaryFolder(), "gate");

@@ -39,7 +39,7 @@ async function untilRed(server: TestServer): Promise<void> {
   while ((await readiness(server)) !== 503);
 }
 
-test("a server that is told to stop turns red, finishes what it took up, and goes", async () => {
+test("a server that is asked to stop turns red, finishes what it took up, and goes", async () => {
   const server = await startServer();
   const body = bodyOf("Slow on HTTP/1.1");
   const upload = await halfUpload(server, body);
@@ -86,10 +86,10 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     // Connections that wait for a next request hold nothing up.
     const session = await connectHttp2(server.port);
     const exit = once(server.process, "exit");
-    const told = performance.now();
+    const askedAt = performance.now();
     server.process.kill(signal);
     expect(await exit).toEqual([0, null]);
-    expect(performance.now() - told).toBeLessThan(MOST_MS);
+    expect(performance.now() - askedAt).toBeLessThan(MOST_MS);
     session.destroy();
   },
 );

@@ -17,7 +17,7 @@ import {
   startFreely,
   type World,
 } from "./held-actions.ts";
-import { MOMENTS, type Moment, UNTOLD_BY_HOST } from "./moments.ts";
+import { MOMENTS, type Moment, UNANSWERED_BY_HOST } from "./moments.ts";
 
 let world: World;
 afterEach(() => world.stop());
@@ -94,7 +94,7 @@ function lostStories(moments: readonly Moment[]): Record<string, Story> {
 describe("a runner that is killed at every moment of an action", () => {
   test("loses what the service had not heard: that is done again, once and for all to see", async () => {
     world = await createWorld({ leaseSeconds: 3600 });
-    const moments = [...MOMENTS, ...UNTOLD_BY_HOST];
+    const moments = [...MOMENTS, ...UNANSWERED_BY_HOST];
     const runs = [await holdReport(world), await holdActions(world, moments), await holdLease(world)];
     await world.killRunner();
     await expireAllLeases(world.server);

@@ -64,7 +64,7 @@ describe("a stream of a blocked account", () => {
 
   test("ends within a second when the operator blocks it", async () => {
     let fastest = Number.POSITIVE_INFINITY;
-    // The machine may stand still during one of them, and not during each.
+    // The machine may stall during one of them, and not during each.
     for (let attempt = 1; fastest > 1_000 && attempt <= 20; attempt++) {
       const person = await join(`cleo${attempt}`);
       const cut = await stream(person.token);

@@ -177,8 +177,8 @@ describe("service account tokens of a blocked administrator", () => {
     const second = await newToken(first.token);
     const kept = await newToken(server.token);
     const { disabledServiceAccountTokens } = (await block(creator.accountId)).body;
-    const told = disabledServiceAccountTokens.map(({ id }: { id: string }) => id);
-    expect(told).toEqual([first.serviceAccountToken.id, second.serviceAccountToken.id]);
+    const disabled = disabledServiceAccountTokens.map(({ id }: { id: string }) => id);
+    expect(disabled).toEqual([first.serviceAccountToken.id, second.serviceAccountToken.id]);
     for (const { token } of [first, second]) {
       expect(outcome(await whoAmI(token))).toEqual([401, "UNAUTHENTICATED"]);
     }
@@ -248,7 +248,7 @@ describe("who may block an account", () => {
 });
 
 describe("the operator", () => {
-  test("blocks and unblocks any account beside the running server", async () => {
+  test("blocks and unblocks any account while the server runs", async () => {
     const person = await join();
     await command("subscription", "add", "--account", `person${people}@example.org`, "--name", "small");
     const blocked = await program(
@@ -281,7 +281,7 @@ describe("the operator", () => {
       (last: string) => ["block", last, "--reason", "x".repeat(1025)],
       /1024/,
     ],
-  ])("does not block %s, and is told why in a sentence", async (_, args, problem) => {
+  ])("does not block %s, and reads why in a sentence", async (_, args, problem) => {
     const reef = await addOrganization(server, `reef${v7()}`);
     const { code, stdout, stderr } = await command("account", ...args(reef.accountId));
     expect([code, stdout]).toEqual([1, ""]);

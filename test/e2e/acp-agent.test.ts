@@ -61,7 +61,7 @@ test("an agent of the protocol goes on with its session after its runner was kil
   await conversation.untilPhase("STOPPED");
 });
 
-test("an agent is told of the MCP servers that it was registered with", async () => {
+test("an agent receives the MCP servers that it was registered with", async () => {
   const server = await startHostedServer();
   const command = JSON.stringify([process.execPath, PROGRAM, "{}"]);
   const data = ["--data-dir", server.dataDir];

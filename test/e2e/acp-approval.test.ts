@@ -55,7 +55,7 @@ const CANCELLED = '{"outcome":{"outcome":"cancelled"}}';
 
 type Conversation = Awaited<ReturnType<typeof startConversation>>;
 
-/** Returns what was told of a tool call's state, in order. */
+/** Returns what was reported about a tool call's state, in order. */
 const statesOf = (conversation: Conversation, id: string) =>
   conversation.blocks.flatMap(({ block }) =>
     block.case === "toolCall" && block.value.id === id && block.value.state !== 0 ? block.value.state : [],

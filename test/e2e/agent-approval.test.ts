@@ -33,7 +33,7 @@ async function place<Server extends ReachableServer>(
   return server;
 }
 
-test("an agent asks, and is told in its turn what people and the policy have decided", async () => {
+test("an agent asks, and learns in its turn what people and the policy have decided", async () => {
   const server = await place(startHostedServer);
   await startRegisteredHostedRunner(server);
   const conversation = await startConversation(server);

@@ -264,7 +264,7 @@ describe("a chat whose server goes away", () => {
     await conversation.stop();
   });
 
-  test("that was never there is told of as well, and to leave then is no success", async () => {
+  test("that was never there is reported as well, and to leave then is no success", async () => {
     const conversation = await startConversation(server);
     const at = startChat(conversation, token(), NOWHERE);
     await at.until("[the server http://127.0.0.1:1 cannot be reached");
@@ -366,7 +366,7 @@ describe("a chat in a terminal", () => {
     const forgetLine = "\u0015";
     input.write(`${forgetLine}/leave\r`);
     expect(await chatting).toBe(true);
-    // What was typed stands below the line that came.
+    // What was typed is below the line that came.
     expect(stripVTControlCharacters(shown.slice(shown.indexOf("Jmeanwhile") + 1))).toMatch(
       /^meanwhile\s+> echo hel/,
     );

@@ -39,7 +39,7 @@ const programPrinted = async (...words: string[]): Promise<string> => {
 const seen = async (token: string) => (await post(server, "AgentService/ListAgents", {}, token)).body.agents;
 
 describe("npx chartroom agent", () => {
-  test("registers agents beside the running server, for everybody or for one organization", async () => {
+  test("registers agents while the server runs, for everybody or for one organization", async () => {
     const common = await programPrinted("add", "Coder", "--command", '["sh", "-c", "cat"]', "--default");
     expect(common).toMatch(/^agent [0-9a-f-]{36}\n$/);
     const more = ["--description", "reads", "--form", "json-lines", "--takes-settings"];

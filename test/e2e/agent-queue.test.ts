@@ -49,7 +49,7 @@ describe("a queue", () => {
     expect((await run.queue()).ids).toHaveLength(50);
   });
 
-  test("of a run that was told to stop, or has stopped, takes nothing", async () => {
+  test("of a run that was asked to stop, or has stopped, takes nothing", async () => {
     run = await startLeasedAgentExecution(home);
     await run.say("before");
     await succeeded(

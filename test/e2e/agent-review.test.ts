@@ -103,7 +103,7 @@ test("the agent reads a review, and its comments follow their lines until those 
   await run.say("first", written(first));
   await untilShown((patches) => patches["hello/app.txt"]?.includes("+the end of it") ?? false);
 
-  // The agent changes the line that it is told to.
+  // The agent changes the line that it is asked to.
   const second = first.map((line) => (line === "second" ? "2nd" : line));
   await review("review 1", [on(2, written(second)), on(2, "Why?", { side: "SIDE_OLD" })], {
     summary: "Nearly there.",
@@ -138,7 +138,7 @@ Why?`,
   await untilShown((patches) => patches["hello/app.txt"]?.includes("+zero") ?? false);
   expect(await states()).toEqual([OUTDATED, old, ["MOVED", "hello/app.txt", 10]]);
 
-  // The file gets another name. A comment that was made before is told with where its lines are.
+  // The file gets another name. A comment that was made before comes with the place of its lines.
   const { digest } = await succeeded(
     post(scripted, "AgentReviewService/ListAgentReviews", { agentExecutionId: run.id }),
   );

@@ -233,7 +233,7 @@ describe("a report", () => {
     ]);
   });
 
-  test("tells what was used, which never falls, and where the agent and its goal stand", async () => {
+  test("tells what was used, which never falls, and the states of the agent and its goal", async () => {
     const run = await startLeasedAgentExecution(home);
     await run.sendControlInput({ goal: { set: { objective: "ship" } } });
     const usage = { iterations: 3, inputTokens: 100, outputTokens: 50, contextWindowLength: 80 };
@@ -413,7 +413,7 @@ describe("a lease that is lost", () => {
     expect(await run.receipts()).toEqual({ deadly: "DELIVERED" });
   });
 
-  test("with the account of the creator blocked is told so", async () => {
+  test("with the account of the creator blocked learns it", async () => {
     const run = await startLeasedAgentExecution({ ...home, token: home.member.token });
     const inputs = run.inputs();
     await inputs.opened;

@@ -52,7 +52,7 @@ async function takenOn(run: WorkflowRunOptions) {
 }
 
 describe("an agent step", () => {
-  test("is a run of the workflow's agent in the action's environment, told the prompt", async () => {
+  test("is a run of the workflow's agent in the action's environment, with the prompt", async () => {
     const { step, start, agent, action, work, started } = await takenOn({
       steps: [task("true"), prompt("mend {{ .Parameters.what }}")],
       parameters: { what: "the build" },
@@ -78,31 +78,31 @@ describe("an agent step", () => {
     });
   });
 
-  test("is done when its agent has answered all that it was told", async () => {
+  test("is done when its agent has answered all its inputs", async () => {
     const { step, agent, state } = await takenOn({ steps: [prompt("go")] });
     await step(0, "RUNNING");
     const run = await agent(0);
-    const stands = async () => {
+    const stateOf = async () => {
       const { done, lastAnswer, agentExecution } = await succeeded(state(run.id));
       return [done, lastAnswer, agentExecution.status.phase];
     };
-    // It is ready, and has not been told its prompt yet.
+    // It is ready, and has not received its prompt yet.
     await run.wait();
-    expect(await stands()).toEqual([false, "", "PHASE_WAITING_FOR_INPUT"]);
+    expect(await stateOf()).toEqual([false, "", "PHASE_WAITING_FOR_INPUT"]);
     const inputs = run.inputs();
     const [first] = await inputs.until(1);
-    expect(await stands()).toEqual([false, "", "PHASE_WAITING_FOR_INPUT"]);
+    expect(await stateOf()).toEqual([false, "", "PHASE_WAITING_FOR_INPUT"]);
     await run.begin(first?.input?.id ?? "");
     await succeeded(run.report({ blocks: [textBlock(1, "I "), textBlock(2, "went.")] }));
-    expect(await stands()).toEqual([false, "I went.", "PHASE_RUNNING"]);
+    expect(await stateOf()).toEqual([false, "I went.", "PHASE_RUNNING"]);
     await run.wait([{ id: "soon", timer: "3600s" }]);
-    expect((await stands())[0]).toBe(false);
+    expect((await stateOf())[0]).toBe(false);
     await run.say("more");
     await inputs.until(2);
     await run.begin("more");
     await succeeded(run.report({ blocks: [textBlock(3, "a".repeat(65_536)), textBlock(4, "b")] }));
     await run.wait([{ id: "word", userMessage: true }]);
-    expect(await stands()).toEqual([true, "a".repeat(65_536), "PHASE_WAITING_FOR_INPUT"]);
+    expect(await stateOf()).toEqual([true, "a".repeat(65_536), "PHASE_WAITING_FOR_INPUT"]);
     inputs.cancel();
   });
 

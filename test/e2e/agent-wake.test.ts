@@ -87,7 +87,7 @@ describe("a timer", () => {
     inputs.cancel();
   });
 
-  test("is told with the time at which it runs out", async () => {
+  test("is shown with the time at which it runs out", async () => {
     const run = await startLeasedAgentExecution(home);
     await run.wait([{ id: "later", timer: "3600s" }]);
     const { waitingInfo } = (await run.get()).status;
@@ -228,8 +228,8 @@ describe("the end of a sub-agent", () => {
     await run.wait([waitFor(second)]);
     await inputs.until(2);
     expect((await wakesOf(run)).map(({ interestId }) => interestId)).toEqual([]);
-    const told = inputs.messages.map((message) => wakeIn(message)?.interestId);
-    expect(told).toEqual([first, second].map(({ id }) => `end of ${id}`));
+    const wakes = inputs.messages.map((message) => wakeIn(message)?.interestId);
+    expect(wakes).toEqual([first, second].map(({ id }) => `end of ${id}`));
     expect((await run.get()).status.waitingInfo).toBeUndefined();
     inputs.cancel();
   });
@@ -265,16 +265,16 @@ describe("a phase of an environment", () => {
       await succeeded(here.runner.finish(work, isUp ? "OUTCOME_DONE" : "OUTCOME_FAILED", { failure }));
     }
     const wakes = await wakesOf(run);
-    const told = (environmentId: string, failureMessage: string[] = []) => ({
+    const wake = (environmentId: string, failureMessage: string[] = []) => ({
       environmentId,
       phase: "running",
       failureMessage,
     });
     expect(Object.fromEntries(wakes.map(({ interestId, environment }) => [interestId, environment]))).toEqual(
       {
-        up: told(up),
-        any: told(up),
-        never: told(failing, ["the disk is full"]),
+        up: wake(up),
+        any: wake(up),
+        never: wake(failing, ["the disk is full"]),
       },
     );
     await succeeded(post(server, "EnvironmentService/DeleteEnvironment", { environmentId: up }, here.token));
@@ -299,7 +299,7 @@ describe("a phase of an environment", () => {
 });
 
 describe("a message of a user", () => {
-  test("ends the wait for one, and is told once, as itself", async () => {
+  test("ends the wait for one, and is delivered once, as itself", async () => {
     const run = await startLeasedAgentExecution(home);
     await run.wait([
       { id: "word", userMessage: true },

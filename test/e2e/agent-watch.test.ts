@@ -62,12 +62,12 @@ describe("a watch", () => {
     await watch.find(
       ({ news }) => news.case === "agentExecution" && news.value.status?.inputTokensUsed === 7n,
     );
-    // What changes nothing is told to nobody.
-    const told = watch.messages.length;
+    // What changes nothing is sent to nobody.
+    const sent = watch.messages.length;
     await succeeded(run.report({ usage: { inputTokens: 7 } }));
     await succeeded(run.report({ blocks: [textBlock(4), textBlock(5)] }));
     await watch.find(({ news }) => news.case === "block" && news.value.sequence === 5n);
-    expect(watch.messages).toHaveLength(told + 1);
+    expect(watch.messages).toHaveLength(sent + 1);
     watch.cancel();
     expect((await watch.ended).code).toBe(Code.Canceled);
   });
@@ -100,7 +100,7 @@ describe("a watch", () => {
     expect((await watch.ended).rawMessage).toBe("the stream ended without an error");
     expect(sequencesIn(watch.messages)).toHaveLength(70);
     expect(runsIn(watch.messages).at(-1)?.status?.phase).toBe(Phase.STOPPED);
-    // Of a run that has stopped everything is told, and the stream ends at once.
+    // Of a run that has stopped everything is sent, and the stream ends at once.
     const late = run.watch(68);
     await late.ended;
     expect([runsIn(late.messages).length, sequencesIn(late.messages)]).toEqual([1, [69, 70]]);

@@ -105,7 +105,7 @@ describe("the run of another", () => {
 });
 
 describe("a run that a runner has", () => {
-  test("is told to stop, takes no input any more, and has stopped at the runner's word", async () => {
+  test("is asked to stop, takes no input any more, and has stopped at the runner's word", async () => {
     const held = await startLeasedAgentExecution(home);
     await held.say("first");
     await succeeded(of("StopAgentExecution", held.id));

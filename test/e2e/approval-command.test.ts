@@ -98,7 +98,7 @@ describe("chartroom approval", () => {
     expect(await done("approval", "show", id)).toMatch(/^decision +approved by user .*: a test$/m);
   });
 
-  test("denies, with the reason that the agent is told", async () => {
+  test("denies, with the reason that the agent receives", async () => {
     const { run, id } = await asking("ask x delete everything");
     const answer = JSON.parse(await programDone("approval", "deny", id, "--reason", "too much", "--json"));
     expect(answer).toMatchObject({ id, state: "APPROVAL_STATE_DENIED" });

@@ -65,7 +65,7 @@ beforeAll(async () => {
 afterAll(stopAll);
 
 describe("chartroom audit export", () => {
-  test("has each row once, and goes on where an earlier one ended, beside the server", async () => {
+  test("has each row once, and goes on where an earlier one ended, while the server runs", async () => {
     const rows = files.map((file) => linesOf(file).map((line) => JSON.parse(line)));
     const ids = rows.flat().flatMap(({ row }) => (row ? [row.id] : []));
     expect(new Set(ids).size).toBe(ids.length);

@@ -91,7 +91,7 @@ describe("chartroom backup and restore", () => {
         const written = await runCommand(["backup", backup, "--data-dir", server.dataDir]);
         return { before, written, after: clients.created() };
       },
-      // The load went on meanwhile; a server may stand still for as long as a backup takes.
+      // The load went on meanwhile; a server may stall for as long as a backup takes.
       ({ before, after }) => after > before,
     );
     await clients.stop();
@@ -182,7 +182,7 @@ describe("chartroom backup and restore", () => {
 describe("chartroom backup into a folder", () => {
   const isCopy = (name: string) => /^chartroom-[\dT.]+Z\.db$/.test(name);
 
-  test("keeps as many copies as it is told, of which each was restored and verified", async () => {
+  test("keeps as many copies as configured, of which each was restored and verified", async () => {
     const server = await startHostedServer();
     const folder = join(temporaryFolder(), "copies");
     const data = ["--data-dir", server.dataDir];
@@ -225,7 +225,7 @@ describe("chartroom backup into a folder", () => {
     expect(files()).toEqual(expect.arrayContaining(before));
   });
 
-  test("by a schedule makes at once what is missing, says in its log when the next is due, and ends when told", async () => {
+  test("by a schedule makes at once what is missing, says in its log when the next is due, and ends when asked to", async () => {
     const server = await startHostedServer();
     const folder = join(temporaryFolder(), "copies");
     const args = ["backup", folder, "--schedule", "0 0 29 2 *", "--data-dir", server.dataDir];

@@ -51,7 +51,7 @@ export function expiredToken(server: ReachableServer): Promise<string> {
   return storedToken(server, { expiresInMs: -1, isDisabled: false });
 }
 
-/** No operation makes such tokens: the row is written beside the server, as time or a block would leave it. */
+/** No operation makes such tokens: the row is written into the database, as time or a block would leave it. */
 async function storedToken(
   server: ReachableServer,
   { expiresInMs, isDisabled }: { readonly expiresInMs: number; readonly isDisabled: boolean },

@@ -65,7 +65,7 @@ describe("calls past the limit", () => {
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
   });
 
-  test("of a token that provisions by SCIM are refused in its form, and told when the token ends", async () => {
+  test("of a token that provisions by SCIM are refused in its form, and say when the token ends", async () => {
     const server = await startHostedServer({ args: ["--calls-per-token", ONE] });
     const account = { name: "Provider", validUntil: "2999-12-31T00:00:00Z", provisioning: true };
     const created = await post(server, "ServiceAccountService/CreateServiceAccount", account, server.token);

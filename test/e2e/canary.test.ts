@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(stopAll);
 
-/** A new secret: letters and digits only, so that it stands everywhere as it is. */
+/** A new secret: letters and digits only, so that it is the same in every encoding. */
 function plant(): string {
   const canary = `canary${randomBytes(12).toString("hex")}`;
   canaries.add(canary);
@@ -263,7 +263,7 @@ describe("secrets that are planted", () => {
 });
 
 describe("none of them is in", () => {
-  test("an answer, save the one that issued it", async () => {
+  test("an answer, except the one that issued it", async () => {
     let token = "";
     do {
       const page = await json("EventService/ListAuditLogs", { pagination: { pageSize: 100, token } });

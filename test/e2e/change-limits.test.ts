@@ -81,7 +81,7 @@ async function pages(operation: string, more: object, pageSize: number): Promise
 }
 
 describe("a file", () => {
-  test("of 1 MiB is compared, and one byte more is told by its size", async () => {
+  test("of 1 MiB is compared, and one byte more is described by its size", async () => {
     for (const [name, bytes] of NAMES) write(name, `b${lines(bytes).slice(1)}`);
     const files = await diff();
     expect(

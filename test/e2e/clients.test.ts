@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(stopAll);
 
-/** A folder of another team: the contract checked out in `chartroom`, and a template beside it. */
+/** A folder of another team: the contract checked out in `chartroom`, and a template next to it. */
 function otherTeam(template: string): string {
   const folder = temporaryFolder();
   mkdirSync(join(folder, "chartroom"));
@@ -98,7 +98,7 @@ describe("the TypeScript client", () => {
     expect(await runClient("node", ["page.ts"], folder)).toBe("hello\n");
   });
 
-  test("runs the longer example: a batch, pages, an error told by its reason", async () => {
+  test("runs the longer example: a batch, pages, an error recognized by its reason", async () => {
     const printed = await runClient("node", ["example.ts", server.url], folder);
     expect(printed.trimEnd().split("\n")).toEqual([...EXAMPLE_OUTPUT, "absent: NotFound, project not found"]);
   });

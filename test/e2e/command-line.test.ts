@@ -172,8 +172,8 @@ describe("token create", () => {
   const create = (...args: string[]) =>
     runHostedCommand(["token", "create", "--data-dir", server.dataDir, ...args]);
 
-  test("beside a running server prints a token that is good at once", async () => {
-    const options = ["--description", "made beside the server", "--days", "1"];
+  test("next to a running server prints a token that is good at once", async () => {
+    const options = ["--description", "made next to the server", "--days", "1"];
     const { code, stdout } = await runCommand([
       ...["token", "create", "--data-dir", server.dataDir],
       ...options,
@@ -183,7 +183,7 @@ describe("token create", () => {
     expect((await post(server, "ProjectService/ListProjects", {}, token)).status).toBe(200);
     const { body } = await post(server, "UserService/ListPersonalAccessTokens");
     const made = body.personalAccessTokens.at(-1);
-    expect(made.description).toBe("made beside the server");
+    expect(made.description).toBe("made next to the server");
     expect(Date.parse(made.expiresAt) - Date.parse(made.createdAt)).toBe(24 * 3600 * 1000);
   });
 

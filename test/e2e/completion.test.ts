@@ -33,7 +33,7 @@ const RUN_COMMANDS = [
   "watch",
 ];
 
-/** What bash's own completion stands on: Debian's package bash-completion. */
+/** What bash's own completion needs: Debian's package bash-completion. */
 const BASH_COMPLETION = "/usr/share/bash-completion/bash_completion";
 
 testUnless(existsSync(BASH_COMPLETION) ? undefined : `there is no ${BASH_COMPLETION}`)(

@@ -19,7 +19,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** A request as a program writes it, whose path is sent as it stands. */
+/** A request as a program writes it, whose path is sent as written. */
 async function send(path: string, method = "GET", headers: Record<string, string> = {}): Promise<Answer> {
   const host = new URL(originOf(server)).host;
   const req = request({ port: server.port, host: "127.0.0.1", path, method, headers: { host, ...headers } });

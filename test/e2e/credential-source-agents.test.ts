@@ -53,7 +53,7 @@ const ENVIRONMENT_ADVICE =
   /make another one, with the repository named in the request, or once an administrator has set/;
 
 describe("an environment from a project", () => {
-  test("whose source is another member's, and an agent in it, are told to name the repository", async () => {
+  test("whose source is another member's, and an agent in it, are asked to name the repository", async () => {
     const { admin, member, runner } = world;
     await fromProject(await world.project(member), admin);
     const work = await runner.leaseOne({ kinds: ["WORK_KIND_ENVIRONMENT"] });

@@ -239,7 +239,7 @@ describe("a prebuild", () => {
   });
 });
 
-test("a project that a workflow names beside others lends its word to its own action alone", async () => {
+test("a project that a workflow names among others lends its word to its own action alone", async () => {
   const { admin, member } = world;
   const projectIds = [await world.project(member), await world.project(admin)];
   await world.start(await world.workflow(admin, { projects: { projectIds } }), admin);

@@ -30,7 +30,7 @@ const operations = everyOperation();
 describe.each(operations)("%s", (name, operation) => {
   // The id of an invite is a secret, which anyone who has it may use: test/e2e/membership.test.ts.
   const paths = Object.entries(operation.ids).filter(([, kind]) => kind !== "invite");
-  const told = async (path: string, id: string) => {
+  const answerTo = async (path: string, id: string) => {
     const answer = await post(
       ours,
       name,
@@ -42,7 +42,7 @@ describe.each(operations)("%s", (name, operation) => {
 
   if (paths.length === 0) {
     test("names no resource, and answers from the caller's own organization", async () => {
-      // A stream that is told no place to begin at has nothing to tell.
+      // A stream without a place to begin at has nothing to send.
       const request = isStream(name) ? operation.request(ourWorld) : {};
       const answer = await post(ours, name, request, operation.token?.(ourWorld));
       expect(JSON.stringify(answer.body)).not.toContain(theirWorld.organization);
@@ -51,14 +51,14 @@ describe.each(operations)("%s", (name, operation) => {
   }
 
   test.each(paths)("tells nothing of another organization's resource in %s", async (path, kind) => {
-    const absent = await told(path, v7());
-    const foreign = await told(path, theirWorld[kind]);
+    const absent = await answerTo(path, v7());
+    const foreign = await answerTo(path, theirWorld[kind]);
     expect(withPlaceholders(foreign)).toEqual(withPlaceholders(absent));
     if (operation.built) expectNothing(name, path, kind, foreign);
   });
 });
 
-/** What an absent id leads to, by where it stands in the request. */
+/** What an absent id leads to, by its place in the request. */
 function expectNothing(
   name: string,
   path: string,
@@ -96,7 +96,7 @@ function expectNothing(
     expect([status, body.failedProjects[0].index]).toEqual([200, 0]);
     expect(body.failedProjects[0].error).toMatch(/^(project|environment class|user) not found$/);
   } else if (kind === "session" && body.environment) {
-    // A session is whatever its environments say it is; no resource stands behind the id.
+    // A session is whatever its environments say it is; no resource has the id.
     expect([status, body.environment.metadata.sessionId]).toEqual([200, theirWorld.session]);
   } else if (path === "integrationId") {
     // An integration is the business of the user who made the credential; the id is only passed on.
@@ -115,7 +115,7 @@ function expectNothing(
     expect([status, body.code]).toEqual([400, "invalid_argument"]);
     expect(body.message).toMatch(/^this server has no (webhook|integration) resources: leave \w+ unset$/);
   } else if (path === "userId" && status === 400) {
-    // No matter who it is, it is another than the subject beside it.
+    // No matter who it is, it is another than the subject given with it.
     expect(body.message).toBe("userId and subject name different subjects: leave userId out");
   } else if (path === "userId" && (kind === "user" || name === "OrganizationService/LeaveOrganization")) {
     expect([status, body.code]).toEqual([403, "permission_denied"]);

@@ -52,7 +52,7 @@ async function begin(machine = "laptop", address = newAddress()) {
 const poll = (device: string, to = server) =>
   send("token", { grant_type: GRANT, device_code: device, client_id: "chartroom" }, newAddress(), to);
 
-const told = async (device: string) => (await poll(device)).body.error;
+const errorOf = async (device: string) => (await poll(device)).body.error;
 
 let people = 0;
 /** Ids of people by their cookies. */
@@ -102,11 +102,11 @@ describe("a device", () => {
     });
     expect(device).toMatch(/^cr_dev_\w{36}$/);
     expect(code).toMatch(/^[B-DF-HJ-NP-TV-XZ]{4}-[B-DF-HJ-NP-TV-XZ]{4}$/);
-    expect([(await poll(device)).status, await told(device)]).toEqual([400, expect.any(String)]);
+    expect([(await poll(device)).status, await errorOf(device)]).toEqual([400, expect.any(String)]);
     await letTimePass(-100_000);
-    expect(await told(device)).toBe("slow_down");
+    expect(await errorOf(device)).toBe("slow_down");
     await letTimePass();
-    expect(await told(device)).toBe("authorization_pending");
+    expect(await errorOf(device)).toBe("authorization_pending");
 
     const named = await atPage("request", cookie, { code: code.toLowerCase().replace("-", " ") });
     expect([named.status, named.body.machine]).toEqual([200, "build server"]);
@@ -114,7 +114,7 @@ describe("a device", () => {
     expect(Math.abs(Date.parse(named.body.askedAt) - Date.now())).toBeLessThan(15 * 60_000);
     // To look is to decide nothing.
     await letTimePass();
-    expect(await told(device)).toBe("authorization_pending");
+    expect(await errorOf(device)).toBe("authorization_pending");
     expect((await decide(cookie, code)).status).toBe(200);
 
     // Of many at the same time, too.
@@ -126,7 +126,7 @@ describe("a device", () => {
       token_type: "Bearer",
       expires_in: 30 * 24 * 3600,
     });
-    expect(await told(device)).toBe("invalid_grant");
+    expect(await errorOf(device)).toBe("invalid_grant");
     expect((await post(server, WHOAMI, {}, got.access_token)).body.subject.id).toBe(userId);
     const { body } = await post(server, "UserService/ListPersonalAccessTokens", {}, got.access_token);
     const made = body.personalAccessTokens.find(
@@ -160,7 +160,7 @@ describe("a device", () => {
     const { cookie } = await person();
     const { device, code } = await begin();
     expect((await decide(cookie, code, false)).status).toBe(200);
-    expect([await told(device), await told(device)]).toEqual(["access_denied", "invalid_grant"]);
+    expect([await errorOf(device), await errorOf(device)]).toEqual(["access_denied", "invalid_grant"]);
   });
 
   test("gets nothing once 15 minutes have passed, allowed or not", async () => {
@@ -170,7 +170,7 @@ describe("a device", () => {
     await withRawData(server.dataDir, (data) =>
       data.run("update device_login set created_at = created_at - 900000, expires_at = expires_at - 900000"),
     );
-    expect([await told(waiting.device), await told(allowed.device)]).toEqual([
+    expect([await errorOf(waiting.device), await errorOf(allowed.device)]).toEqual([
       "expired_token",
       "expired_token",
     ]);
@@ -200,9 +200,9 @@ describe("a device", () => {
     const [before, after] = [await begin(), await begin()];
     expect((await decide(member.cookie, before.code)).status).toBe(200);
     await end(member);
-    expect(await told(before.device)).toBe("access_denied");
+    expect(await errorOf(before.device)).toBe("access_denied");
     expect((await decide(member.cookie, after.code)).status).toBe(401);
-    expect(await told(after.device)).toBe("authorization_pending");
+    expect(await errorOf(after.device)).toBe("authorization_pending");
   });
 
   test("asks in the form of RFC 8628", async () => {
@@ -263,13 +263,13 @@ describe("a code", () => {
       headers: { cookie, origin: originOf(server) },
     });
     expect(byGet.status).toBe(405);
-    expect(await told(device)).toBe("authorization_pending");
+    expect(await errorOf(device)).toBe("authorization_pending");
     // To say nothing is to refuse.
     expect((await atPage("decide", cookie, { code, userId: ids.get(cookie) })).status).toBe(200);
-    expect(await told(device)).toBe("access_denied");
+    expect(await errorOf(device)).toBe("access_denied");
   });
 
-  test("is decided for the person whom the page has named beside the machine, and for nobody else", async () => {
+  test("is decided for the person whom the page has named together with the machine, and for nobody else", async () => {
     const [named, other] = [await person(), await person()];
     const { device, code } = await begin();
     const { body } = await atPage("request", named.cookie, { code });
@@ -279,7 +279,7 @@ describe("a code", () => {
       const refused = await decide(other.cookie, code, true, userId);
       expect([refused.status, reasonOf(refused)]).toEqual([400, "PHASE_UNSUITABLE"]);
     }
-    expect(await told(device)).toBe("authorization_pending");
+    expect(await errorOf(device)).toBe("authorization_pending");
     expect((await decide(named.cookie, code, true, body.person.userId)).status).toBe(200);
     await letTimePass();
     const { access_token } = (await poll(device)).body;
@@ -293,7 +293,7 @@ describe("a code", () => {
     const { device, code } = await begin();
     const answer = await decide(cookie, code);
     expect([answer.status, reasonOf(answer)]).toEqual([403, "PERMISSION_DENIED"]);
-    expect(await told(device)).toBe("authorization_pending");
+    expect(await errorOf(device)).toBe("authorization_pending");
   });
 
   test("is looked at no more after 10 wrong ones of a person", async () => {

@@ -178,7 +178,7 @@ describe("work under a policy that the runner does not keep", () => {
   });
 });
 
-test("while the policy forbids local runners, the one beside the server takes nothing", async () => {
+test("while the policy forbids local runners, the server's own takes nothing", async () => {
   const local = await startHostedServer({ args: ["--local-runner", "--allow-file-remotes"] });
   const organizationId = (await post(local, "IdentityService/GetAuthenticatedIdentity")).body.organizationId;
   const allow = (allowLocalRunners: boolean) =>

@@ -49,7 +49,7 @@ function workDirIn(stateHome: string): string {
   return join(servers, only);
 }
 
-describe("what the runner beside the server starts", () => {
+describe("what the server's own runner starts", () => {
   /** A working tree, as Chartroom's own checkout is where the server is started in it. */
   let around: string;
   let stateHome: string;

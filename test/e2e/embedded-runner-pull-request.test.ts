@@ -82,7 +82,7 @@ describe.each(["github", "gitlab", "gitea"] as const)("at a host with the API of
     expect(repository.git("log", "-1", "--format=%an %ae", "add-b")).toBe("Chartroom noreply@127.0.0.1");
   });
 
-  test("the pull request is listed with its execution, as its host says it stands", async () => {
+  test("the pull request is listed with its execution, in the state that its host reports", async () => {
     const repository = repositoryAt(hosts[kind]);
     const { executionId, action, call } = await ran(repository.cloneUrl);
     const filter = { workflowExecutionIds: [executionId] };

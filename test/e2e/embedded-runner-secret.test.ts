@@ -64,7 +64,7 @@ const TELLING = `
   stat -c %a "$CHARTROOM_SECRETS/etc/ship/key.pem"
   case "$CHARTROOM_SECRETS/" in "$PWD"/*) echo inside;; *) echo outside;; esac
   git status --short`;
-const TOLD = [
+const PRINTED = [
   "20",
   "e1b7-nikstlitslepmuR",
   "yek eht fo enil tsrif",
@@ -80,7 +80,7 @@ test("a step has its secrets as a variable and as a file, which go with its envi
       .trim()
       .split("\n")
       .map((line) => line.trim()),
-  ).toEqual(TOLD);
+  ).toEqual(PRINTED);
   expect(existsSync(join(runner.stateDir, "workspaces", action.status.environmentId))).toBe(false);
 });
 
@@ -103,7 +103,7 @@ test("an agent has them while it runs, and they are gone from the machine when i
   await conversation.say("one", "tell");
   await until(conversation.output, (said) => said.join("").includes("outside"));
   const said = conversation.output().join("\n");
-  for (const line of TOLD) expect(said).toContain(line);
+  for (const line of PRINTED) expect(said).toContain(line);
   await conversation.stop();
   await conversation.untilPhase("STOPPED");
   await runner.untilLogged("work ended", { work: "agent" });

@@ -153,7 +153,7 @@ describe("a runner that cannot work says why in a sentence", () => {
   });
 });
 
-describe("the runner beside the server", () => {
+describe("the server's own runner", () => {
   test("registers itself, also at the next start, and again when it was deleted", async () => {
     const first = await startServer({ args: ["--local-runner"] });
     const { dataDir } = first;

@@ -31,7 +31,7 @@ let origin: BareRepository;
 beforeAll(async () => {
   server = await startHostedServer();
   origin = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "hello.git");
-  // An agent of plain text, which adds what it is told to a file, and goes on writing where it is told of gates.
+  // An agent of plain text, which adds its input to a file, and goes on writing where the input names gates.
   const command = JSON.stringify(["sh", "-c", WRITER]);
   const options = ["--command", command, "--form", "text", "--default", "--data-dir", server.dataDir];
   const { code, stderr } = await runHostedCommand(["agent", "add", "writer", ...options]);

@@ -15,7 +15,7 @@ const ROUNDS = 4;
 const REQUESTS_AN_OPERATION = 30;
 /** Requests under way at the same time. */
 const CLIENTS = 8;
-const FAILURES_TOLD = 5;
+const SHOWN_FAILURES = 5;
 /** Each kind of outcome comes far more often than this in every protocol. */
 const SELDOM = 20;
 
@@ -102,7 +102,7 @@ describe("whatever callers send", () => {
       await Promise.all(Array.from({ length: CLIENTS }, client));
     }
 
-    expect(failures.slice(0, FAILURES_TOLD)).toEqual([]);
+    expect(failures.slice(0, SHOWN_FAILURES)).toEqual([]);
     expect([server.process.exitCode, server.process.signalCode]).toEqual([null, null]);
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
     expect(server.log().filter(({ level }) => level === "error" || level === "fatal")).toEqual([]);

@@ -52,7 +52,7 @@ function watch(client: HealthClient, service: string, first: () => void): Promis
   });
 }
 
-test("the server and each of its services are told to be well, without a token", async () => {
+test("the server and each of its services are reported to be well, without a token", async () => {
   expect(await check("")).toEqual({ status: "SERVING" });
   expect(await check("service.v1.ProjectService")).toEqual({ status: "SERVING" });
   expect(await check("grpc.health.v1.Health")).toEqual({ status: "SERVING" });

@@ -35,7 +35,7 @@ test("while another process holds the write lock reads are answered, and writes 
   });
 });
 
-test("a command beside a server that writes without a pause gets the lock", async () => {
+test("a command next to a server that writes without a pause gets the lock", async () => {
   let isOver = false;
   let writes = 0;
   const load = async () => {

@@ -160,8 +160,8 @@ describe("a host token", () => {
       [{ token: "x".repeat(16_385) }, 400, "CONSTRAINT_VIOLATED", /\[token\]/],
       [{ host: "" }, 400, "CONSTRAINT_VIOLATED", /\[host\]/],
     ];
-    for (const [body, status, reason, told] of wrong) {
-      expectRefused(await hostTokens.create(body), status, reason, told);
+    for (const [body, status, reason, message] of wrong) {
+      expectRefused(await hostTokens.create(body), status, reason, message);
     }
   });
 });

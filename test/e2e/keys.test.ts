@@ -9,10 +9,10 @@ import { openSecretValue } from "../../src/services/policy/secret-value.ts";
 import { openHostTokenSecrets, sealHostTokenSecrets } from "../../src/services/runner/host-token-secret.ts";
 import { sealedOfRow } from "../../src/store/runner/host-token.ts";
 import { post } from "../harness/call.ts";
-import { copyData, dataEnvironmentOf, refusedBesideServer } from "../harness/data-config.ts";
+import { copyData, dataEnvironmentOf, refusedWhileServerRuns } from "../harness/data-config.ts";
 import { registerRunner } from "../harness/fake-runner.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
-import { letStandStill, tampering, untilForgotten, withRawData } from "../harness/raw-data.ts";
+import { suspendWriters, tampering, untilForgotten, withRawData } from "../harness/raw-data.ts";
 import {
   type HostedServer,
   runCommand,
@@ -192,7 +192,7 @@ describe("chartroom keys rotate", () => {
     await addHostTokens(dataDir, runnerId, count);
     const [first] = await hostTokens(dataDir);
     const done150 = `(select count(*) from host_token where key_id <> '${first?.key_id}') >= 150`;
-    const goOn = await letStandStill(dataDir, "update on host_token", done150);
+    const goOn = await suspendWriters(dataDir, "update on host_token", done150);
     const child = spawn(process.execPath, ["bin/chartroom.js", "keys", "rotate", "--data-dir", dataDir], {
       stdio: "ignore",
       env: { ...process.env, ...dataEnvironmentOf(dataDir) },
@@ -241,7 +241,7 @@ describe("chartroom keys rotate", () => {
     const before = readFileSync(keyFile(server.dataDir), "utf8");
     const { code, stdout, stderr } = await rotate(server.dataDir);
     expect([code, stdout]).toEqual([1, ""]);
-    expect(stderr).toBe(`chartroom: ${refusedBesideServer(server.dataDir, "keys are rotated")}\n`);
+    expect(stderr).toBe(`chartroom: ${refusedWhileServerRuns(server.dataDir, "keys are rotated")}\n`);
     expect(readFileSync(keyFile(server.dataDir), "utf8")).toBe(before);
   });
 

@@ -120,7 +120,7 @@ const asksForText = ({ fields: { filter } }: ListRequest) =>
   typeof filter === "object" && filter !== null && "search" in filter;
 
 test.each([...Map.groupBy(listRequests(), ({ operation }) => operation)])(
-  "%s tests rows beside the main thread, whatever it is asked",
+  "%s tests rows outside the main thread, whatever it is asked",
   async (operation, requests) => {
     for (const request of requests) {
       [read, attempts, searches] = [[], 0, 0];

@@ -27,7 +27,7 @@ const member = (...args: string[]) => runHostedCommand(line(args));
 /** Runs it as a program: each command once. */
 const memberProgram = (...args: string[]) => runCommand(line(args));
 
-test("members are added, listed, given a role and removed beside the running server", async () => {
+test("members are added, listed, given a role and removed while the server runs", async () => {
   const added = await memberProgram("add", "--email", EMAIL, "--name", "Ann Example");
   const token = added.stdout.trim();
   const role = async () => {

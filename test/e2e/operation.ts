@@ -8,7 +8,7 @@ export interface Operation {
   readonly built: boolean;
   /**
    * Every field of the request that is an id, by its path in JSON names, with the kind of resource that it
-   * names. `projects[]` stands for the first element of a list, `ids[]` for a list of ids.
+   * names. `projects[]` means the first element of a list, `ids[]` a list of ids.
    */
   readonly ids: Readonly<Record<string, ResourceKind>>;
   /** What it answers in a world where what it needs is not there: the status and the code. */

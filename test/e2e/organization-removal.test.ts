@@ -9,14 +9,14 @@ import { anchorBytes } from "../../src/domain/record/audit-anchor.ts";
 import { loadKeys } from "../../src/keys.ts";
 import { rowProblems } from "../crash/rows.ts";
 import { post } from "../harness/call.ts";
-import { copyData, dataEnvironmentOf, refusedBesideServer } from "../harness/data-config.ts";
+import { copyData, dataEnvironmentOf, refusedWhileServerRuns } from "../harness/data-config.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
 import { ROOT } from "../harness/program.ts";
 import {
   countOf,
-  letStandStill,
   type RawData,
+  suspendWriters,
   tablesOf,
   untilForgotten,
   withRawData,
@@ -222,16 +222,16 @@ describe("chartroom organization remove", () => {
     expect(left.parts).toEqual([{ first: 1, second: before.project }]);
   });
 
-  test("does nothing without --yes, for a name that nothing has, beside a server, or while something runs", async () => {
+  test("does nothing without --yes, for a name that nothing has, while a server runs, or while something else runs", async () => {
     const dataDir = copied();
     const unchanged = await counts(dataDir);
-    const told: string[] = [];
+    const messages: string[] = [];
     for (const args of [["Second"], ["Third", "--yes"], ["Second", "--yes"]]) {
       const { code, stderr } = await remove(dataDir, ...args);
       expect(code).toBe(1);
-      told.push(stderr);
+      messages.push(stderr);
     }
-    expect(told).toEqual([
+    expect(messages).toEqual([
       `chartroom: this would remove Second (${second.organizationId}) for good, with its audit trail: make a backup, then add --yes\n`,
       "chartroom: no organization has the id or name Third\n",
       expect.stringMatching(
@@ -239,10 +239,10 @@ describe("chartroom organization remove", () => {
       ),
     ]);
     const server = await startHostedServer({ dataDir });
-    const beside = await remove(dataDir, "Second", "--yes", "--force");
-    expect([beside.code, beside.stderr]).toEqual([
+    const whileServing = await remove(dataDir, "Second", "--yes", "--force");
+    expect([whileServing.code, whileServing.stderr]).toEqual([
       1,
-      `chartroom: ${refusedBesideServer(dataDir, "organizations are removed")}\n`,
+      `chartroom: ${refusedWhileServerRuns(dataDir, "organizations are removed")}\n`,
     ]);
     await server.stop();
     expect(await counts(dataDir)).toMatchObject({
@@ -259,7 +259,7 @@ describe("chartroom organization remove", () => {
       const dataDir = copied();
       const isDone = String(marker) === "/is removed/";
       // However late it is killed, it has not recorded the removal, which it does last.
-      const goOn = isDone ? undefined : await letStandStill(dataDir, "insert on audit_log");
+      const goOn = isDone ? undefined : await suspendWriters(dataDir, "insert on audit_log");
       const child = spawn(
         process.execPath,
         ["bin/chartroom.js", ...command(dataDir, "Second", "--yes", "--force")],

@@ -35,7 +35,7 @@ export function withPlaceholders<T>(value: T): T {
   return replaced(value) as T;
 }
 
-/** Returns whether it is a figure that SQLite alone has: the size of the log beside its file. */
+/** Returns whether it is a figure that SQLite alone has: the size of the log next to its file. */
 function isOfOneEngine(each: unknown): boolean {
   if (typeof each !== "object" || each === null || !("labels" in each)) return false;
   return (each.labels as Record<string, unknown> | undefined)?.chartroom_database_part === "log";

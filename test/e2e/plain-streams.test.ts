@@ -109,14 +109,14 @@ describe.each<[PlainForm, "GET" | "POST"]>([
     await succeeded(run.report({ blocks }));
     const message = { agentExecutionId: run.id };
     const first = await open(AGENT, { form, method, message });
-    const [execution, ...told] = await first.take(3);
+    const [execution, ...begun] = await first.take(3);
     first.cut();
     expect(execution?.body.agentExecution.id).toBe(run.id);
-    const last = form === "text/event-stream" ? (told.at(-1)?.id ?? "") : told.at(-1)?.body.block.sequence;
+    const last = form === "text/event-stream" ? (begun.at(-1)?.id ?? "") : begun.at(-1)?.body.block.sequence;
     const second = await open(AGENT, { form, method, message, headers: { "last-event-id": last } });
     const [again, third] = await second.take(2);
     if (form === "text/event-stream") expect([again?.id, third?.id]).toEqual(["2", "3"]);
-    expect([...told, third].map((each) => each?.body.block.sequence)).toEqual(["1", "2", "3"]);
+    expect([...begun, third].map((each) => each?.body.block.sequence)).toEqual(["1", "2", "3"]);
     await succeeded(home.call("AgentService/StopAgentExecution", message));
     await succeeded(run.report());
     await succeeded(home.runner.finish(run.work));
@@ -246,7 +246,7 @@ test("what asks for no stream in a plain form is answered as before", async () =
       headers: { authorization: `Bearer ${home.token}`, ...init.headers },
     });
   const accept = "text/event-stream";
-  const untold = await ask(EVENTS, {
+  const unnamed = await ask(EVENTS, {
     method: "POST",
     body: "{}",
     headers: { "content-type": "application/json" },
@@ -255,11 +255,11 @@ test("what asks for no stream in a plain form is answered as before", async () =
     await ask("ProjectService/ListProjects", { headers: { accept } }),
     await ask(EVENTS, {}),
     await ask(EVENTS, { headers: { accept: "text/event-stream;q=0, */*" } }),
-    untold,
+    unnamed,
     await ask(EVENTS, { method: "POST", body: "{}", headers: { accept, "content-type": "text/plain" } }),
   ];
   expect(asked.map(({ status }) => status)).toEqual([405, 405, 405, 415, 415]);
-  expect((await untold.json()).message).toContain("Accept: text/event-stream or application/x-ndjson");
+  expect((await unnamed.json()).message).toContain("Accept: text/event-stream or application/x-ndjson");
   const packed = await ask(EVENTS, {
     method: "POST",
     body: "{}",

@@ -320,7 +320,7 @@ describe("clearing", () => {
     expect(policies.securityAgentPolicy.customAgents).toEqual([]);
   });
 
-  test("a mask takes a whole message back to its default, and what is set beside it is set", async () => {
+  test("a mask takes a whole message back to its default, and what is set with it is set", async () => {
     await own.set({ ...EVERYTHING });
     await own.set({
       agentPolicy: { goalModeDisabled: true },
@@ -445,19 +445,19 @@ describe("the default editor", () => {
     "VALUE_UNUSABLE",
     `defaultEditorId must be one of allowedEditorIds: "${id}" is not among them`,
   ];
-  const told = (answer: Awaited<ReturnType<typeof own.update>>) => [
+  const outcomeOf = (answer: Awaited<ReturnType<typeof own.update>>) => [
     answer.status,
     reasonOf(answer),
     answer.body.message,
   ];
 
   test("must be one of the allowed ones, whichever of the two is set", async () => {
-    expect(told(await own.update({ allowedEditorIds: ["code"], defaultEditorId: "vim" }))).toEqual(
+    expect(outcomeOf(await own.update({ allowedEditorIds: ["code"], defaultEditorId: "vim" }))).toEqual(
       refusal("vim"),
     );
     await own.set({ allowedEditorIds: ["code", "vim"], defaultEditorId: "vim" });
-    expect(told(await own.update({ allowedEditorIds: ["code"] }))).toEqual(refusal("vim"));
-    expect(told(await own.update({ defaultEditorId: "emacs" }))).toEqual(refusal("emacs"));
+    expect(outcomeOf(await own.update({ allowedEditorIds: ["code"] }))).toEqual(refusal("vim"));
+    expect(outcomeOf(await own.update({ defaultEditorId: "emacs" }))).toEqual(refusal("emacs"));
     expect(await own.policies()).toMatchObject({ allowedEditorIds: ["code", "vim"], defaultEditorId: "vim" });
   });
 

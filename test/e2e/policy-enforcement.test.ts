@@ -58,15 +58,15 @@ function expectDenied(
     policy: "OrganizationPolicies",
     field_path: fieldPath,
   });
-  const told = decisionOf(answer);
-  const origin = { setBy: { id: own.administrator.userId, principal: "PRINCIPAL_USER" }, setAt: told.setAt };
-  expect(told).toEqual({
+  const shown = decisionOf(answer);
+  const origin = { setBy: { id: own.administrator.userId, principal: "PRINCIPAL_USER" }, setAt: shown.setAt };
+  expect(shown).toEqual({
     policy: "OrganizationPolicies",
     valueAsked: "",
     ...decision,
     ...(setBy === "administrator" && origin),
   });
-  if (setBy === "administrator") expect(Math.abs(Date.now() - Date.parse(told.setAt))).toBeLessThan(60_000);
+  if (setBy === "administrator") expect(Math.abs(Date.now() - Date.parse(shown.setAt))).toBeLessThan(60_000);
 }
 
 describe("membersCreateProjects", () => {

@@ -23,7 +23,7 @@ afterAll(stopAll);
 
 const call = (operation: string, body: object) => succeeded(post(server, operation, body));
 
-/** Does something beside the running server, some days later than it is. */
+/** Does something while the server runs, as if some days had passed. */
 function later<T>(act: (store: Store, now: number) => Promise<T>): Promise<T> {
   days += 1;
   const now = Date.now() + days * DAY_MS;

@@ -10,7 +10,7 @@ let server: ReachableServer;
 let otherToken: string;
 beforeAll(async () => {
   server = await startHostedServer({ args: ["--popularity-interval", "1", "--removal-interval", "1"] });
-  otherToken = (await addOrganization(server, "beside")).token;
+  otherToken = (await addOrganization(server, "neighbour")).token;
 });
 afterAll(stopAll);
 
@@ -51,7 +51,7 @@ describe("pages by id, while others insert and delete between them", () => {
       seen.push(...idsOf(body));
       token = body.pagination.nextToken;
       if (inserted.size < 30) for (const id of await createSet(set, 3)) inserted.add(id);
-      // One that was seen, the row that the token stands on, and one that is still to come.
+      // One that was seen, the row that the token points to, and one that is still to come.
       const ahead = before.filter((id) => !seen.includes(id) && !deleted.has(id));
       const [victim] = order === "SORT_ORDER_ASC" ? ahead.slice(3) : ahead.slice(0, -3).reverse();
       const going = [seen.at(-3), seen.at(-1), victim].filter((id) => id !== undefined);

@@ -13,7 +13,7 @@ import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "
 import { filesIn, storedTexts } from "../harness/stored-texts.ts";
 import { until } from "../harness/until.ts";
 
-/** Letters and digits only, so that it stands everywhere as it is. */
+/** Letters and digits only, so that it is the same in every encoding. */
 const TOKEN = `canary${randomBytes(16).toString("hex")}`;
 
 let server: HostedServer;

@@ -60,7 +60,7 @@ const chartroom = (...args: readonly string[]) =>
     CHARTROOM_TOKEN: server.token,
   });
 
-test("chartroom run push says what is not committed, commits it where it is told to, and finds it again", async () => {
+test("chartroom run push says what is not committed, commits it where it is asked to, and finds it again", async () => {
   const refused = await chartroom("run", "push", run);
   expect([refused.code, refused.stdout]).toEqual([1, ""]);
   expect(refused.stderr).toMatch(/^chartroom: nothing was done: the repository has changes .* not committed/);

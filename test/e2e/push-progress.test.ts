@@ -64,7 +64,7 @@ const asked = (operation: string, deadlineMs = 600_000) =>
     undefined,
     { "connect-timeout-ms": String(deadlineMs) },
   );
-/** The server waits four fifths of it, so that a machine that stands still for a moment answers in time. */
+/** The server waits four fifths of it, so that a machine that stalls for a moment answers in time. */
 const SOON_MS = 6_000;
 const ended = (operation: string) =>
   until(

@@ -34,7 +34,7 @@ beforeAll(async () => {
   const names = Object.values(hosts).map(({ host }) => host);
   const args = ["--allow-private-remotes", "--plain-http-hosts", names.join(",")];
   server = await startServer({ args });
-  // An agent that does what it is told, as a script.
+  // An agent that runs its input as a script.
   const command = JSON.stringify(["sh"]);
   const added = ["--command", command, "--form", "text", "--default", "--data-dir", server.dataDir];
   const { code, stderr } = await runCommand(["agent", "add", "writer", ...added]);

@@ -88,7 +88,7 @@ async function endByNpm({ npm, url, log }: NpmServer): Promise<void> {
 /** What `npx chartroom` does, without npm, whose own start takes longer than the commands. Two tests below run npx itself. */
 const NPX = `npx() { [ "$1" = chartroom ] && PATH='${PROGRAMS}':"$PATH" ${CHARTROOM} "\${@:2}"; }\n`;
 
-/** Pastes commands into a terminal beside a server; what they print. */
+/** Pastes commands into another terminal than the server's; what they print. */
 async function printed({ url }: NpmServer, ...commands: readonly string[]): Promise<string> {
   const text = NPX + commands.join("echo\n").replaceAll("http://127.0.0.1:8080", url);
   const { code, stdout, stderr } = await runProgram("bash", ["-e", "-c", text]);
@@ -96,7 +96,7 @@ async function printed({ url }: NpmServer, ...commands: readonly string[]): Prom
   return stdout;
 }
 
-/** Pastes commands into a terminal beside a server; their answers. */
+/** Pastes commands into another terminal than the server's; their answers. */
 async function paste(server: NpmServer, ...commands: readonly string[]): Promise<unknown[]> {
   const lines = (await printed(server, ...commands)).split("\n");
   return lines.filter((line) => line !== "").map((line) => JSON.parse(line));
@@ -153,7 +153,7 @@ describe("the README", () => {
     }
   });
 
-  inTerminal("makes another token beside the running server", async () => {
+  inTerminal("makes another token while the server runs", async () => {
     const { code, stdout } = await runProgram("npx", ["chartroom", "token", "create"], { env });
     expect(code).toBe(0);
     const other = stdout.trim();
@@ -163,7 +163,7 @@ describe("the README", () => {
     expect((await post(server, "IdentityService/GetAuthenticatedIdentity")).status).toBe(200);
   });
 
-  inTerminal("starts a server that has ended in good order when npm, told to end, has", async () => {
+  inTerminal("starts a server that has ended in good order when npm, asked to end, has", async () => {
     await endByNpm(first);
   });
 
@@ -230,9 +230,9 @@ describe("the README", () => {
     await asked("cat hello.txt");
     expect(await printed(second, `${setRun}${approve}`)).toContain("\napproved ");
     await asked("Which colour?");
-    const told = await printed(second, `${setRun}${answer}`);
-    expect(told).toContain("Good afternoon\n");
-    expect(told).toMatch(/\nblue\n/);
+    const output = await printed(second, `${setRun}${answer}`);
+    expect(output).toContain("Good afternoon\n");
+    expect(output).toMatch(/\nblue\n/);
     expect(await printed(second, `${setRun}${resume}`)).toMatch(/\n3\n/);
   });
 

@@ -41,8 +41,8 @@ const runOf = async (token: string): Promise<string> =>
 const setSharing = (policy: "ORGANIZATION" | "UNSPECIFIED") =>
   home.set({ agentPolicy: { conversationSharingPolicy: `CONVERSATION_SHARING_POLICY_${policy}` } });
 
-/** Ids that a stream has told of, up to a project that is made now, in their order and each once. */
-async function toldBy(stream: ReturnType<typeof watch>): Promise<Set<string>> {
+/** Ids that a stream has named, up to a project that is made now, in their order and each once. */
+async function namedBy(stream: ReturnType<typeof watch>): Promise<Set<string>> {
   const mark = await projectOf();
   await stream.find(({ resourceId }) => resourceId === mark);
   return new Set(stream.messages.map(({ resourceId }) => resourceId));
@@ -78,9 +78,9 @@ describe("a member's stream of events", () => {
     const create = "RunnerConfigurationService/CreateHostAuthenticationToken";
     hidden.push((await as(other.token, create, hostToken)).token.id);
     own.push((await as(member.token, create, hostToken)).token.id);
-    const told = await toldBy(stream);
-    expect([...own, shared].filter((id) => !told.has(id))).toEqual([]);
-    expect(hidden.filter((id) => told.has(id))).toEqual([]);
+    const named = await namedBy(stream);
+    expect([...own, shared].filter((id) => !named.has(id))).toEqual([]);
+    expect(hidden.filter((id) => named.has(id))).toEqual([]);
     stream.cancel();
   });
 
@@ -93,8 +93,8 @@ describe("a member's stream of events", () => {
       await admin("AgentService/StopAgentExecution", { agentExecutionId });
       await admin("AgentService/DeleteAgentExecution", { agentExecutionId });
     }
-    const told = await toldBy(stream);
-    expect([told.has(own), told.has(hidden)]).toEqual([true, false]);
+    const named = await namedBy(stream);
+    expect([named.has(own), named.has(hidden)]).toEqual([true, false]);
     stream.cancel();
   });
 
@@ -107,8 +107,8 @@ describe("a member's stream of events", () => {
     const during = await runOf(home.token);
     await setSharing("UNSPECIFIED");
     const after = await runOf(home.token);
-    const told = await toldBy(stream);
-    expect([before, during, after].map((id) => told.has(id))).toEqual([false, true, false]);
+    const named = await namedBy(stream);
+    expect([before, during, after].map((id) => named.has(id))).toEqual([false, true, false]);
     stream.cancel();
   });
 
@@ -146,8 +146,8 @@ describe("a member's stream of events", () => {
     const after = await personalTokenOf(other.token);
     await admin("OrganizationService/RemoveMember", { organizationId, userId: leaving.userId });
     expect((await ending.ended).code).toBe(Code.Unauthenticated);
-    const told = await toldBy(filtered);
-    expect([told.has(before), told.has(after)]).toEqual([true, false]);
+    const named = await namedBy(filtered);
+    expect([named.has(before), named.has(after)]).toEqual([true, false]);
     filtered.cancel();
   });
 });

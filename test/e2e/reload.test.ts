@@ -37,7 +37,7 @@ const third = certificates.sign("third", HOST);
 const trustedBefore = tls.getCACertificates("default");
 let server: TestServer;
 beforeAll(async () => {
-  // What the calls of this file trust; the runner is a process of its own, and is told.
+  // What the calls of this file trust; the runner is a process of its own, and receives them.
   tls.setDefaultCACertificates([...trustedBefore, ca]);
   copyFileSync(first.cert, cert);
   copyFileSync(first.key, key);
@@ -115,7 +115,7 @@ describe("a certificate that is renewed while the server runs", () => {
 });
 
 describe("a runner", () => {
-  test("that is told of a private authority works for its server, and SIGHUP does not end it", async () => {
+  test("that is configured with a private authority works for its server, and SIGHUP does not end it", async () => {
     const runner = await startRegisteredRunner(server, { args: ["--ca-file", certificates.ca] });
     runner.process.kill("SIGHUP");
     await post(server, "RunnerService/ListRunners");
@@ -126,7 +126,7 @@ describe("a runner", () => {
   test.each([
     ["another authority", ["--ca-file", certificates.otherCa]],
     ["none", []],
-  ] as const)("that is told of %s reaches nothing, and logs why", async (_, args) => {
+  ] as const)("that is configured with %s reaches nothing, and logs why", async (_, args) => {
     const runner = await startHostedRunner(server, {
       args,
       env: { CHARTROOM_EXCHANGE_TOKEN: "cr_exc_none" },

@@ -48,7 +48,7 @@ test("a runner keeps what it clones, under its own id, until its cache is switch
   await again.stop();
 });
 
-test("the runner beside the server caches nothing where nothing keeps its work in", async () => {
+test("the server's own runner caches nothing where its work is not isolated", async () => {
   const stateHome = temporaryFolder();
   const local = await startHostedServer({
     args: ["--local-runner", "--allow-file-remotes"],

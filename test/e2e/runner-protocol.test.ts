@@ -104,7 +104,7 @@ describe("work", () => {
     });
   });
 
-  test("is leased for as long as the server was told, and is another's when that time is over", async () => {
+  test("is leased for as long as the server is configured, and is another's when that time is over", async () => {
     const hasty = await startHostedServer({ args: ["--lease-duration", "5"] });
     const [first, second] = [await registerRunner(hasty), await registerRunner(hasty)];
     await startExecution(hasty);
@@ -286,7 +286,7 @@ describe("a runner that waits", () => {
     expect((await runner.leaseOne()).attempt).toBe(1);
   });
 
-  test("is sent home with nothing when the server is told to stop", async () => {
+  test("is sent home with nothing when the server is asked to stop", async () => {
     const stopping = await startServer();
     const runner = await registerRunner(stopping);
     const answer = runner.call("LeaseWork", { maxLeases: 1, wait: "60s" });

@@ -126,7 +126,7 @@ describe("a runner that registers", () => {
     }
   });
 
-  test("is told in the record, without its tokens", async () => {
+  test("is recorded, without its tokens", async () => {
     const runner = await registerRunner(server, { name: "recorded" });
     const { rows, kinds } = await auditTrailOf(server, runner.runnerId);
     expect(rows.map(({ operation }) => operation)).toEqual([
@@ -148,7 +148,7 @@ describe("a runner that registers", () => {
 });
 
 describe("a heartbeat", () => {
-  test("says when to call again, and is told only where it changes what is known", async () => {
+  test("says when to call again, and is recorded only where it changes what is known", async () => {
     const runner = await registerRunner(server);
     const seen = async () =>
       withServerData(server, ({ reader }) =>

@@ -364,7 +364,7 @@ describe("who provisions", () => {
     expect(await failure(scim("POST", "/Groups", { displayName: "BY HAND" }))).toEqual([409, "uniqueness"]);
   });
 
-  test("stands in the audit trail", async () => {
+  test("is in the audit trail", async () => {
     const { id } = await createUser();
     const { entries } = await ok("EventService/ListAuditLogs", { filter: { subjectIds: [id] } });
     const [entry] = entries;

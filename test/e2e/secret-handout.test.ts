@@ -175,9 +175,9 @@ describe("an action over a project", () => {
     const handed = rows.filter(({ operation }) => operation === "secret/handed_out");
     expect(handed).toHaveLength(1);
     expect(handed[0]).toMatchObject({ actor_id: runner.runnerId, subject_type: "environment" });
-    const told = JSON.stringify(handed[0]?.diff);
-    for (const { secretId } of work.secrets) expect(told).toContain(secretId);
-    for (const id of [runner.runnerId, work.leaseId, work.action.actionId]) expect(told).toContain(id);
+    const recorded = JSON.stringify(handed[0]?.diff);
+    for (const { secretId } of work.secrets) expect(recorded).toContain(secretId);
+    for (const id of [runner.runnerId, work.leaseId, work.action.actionId]) expect(recorded).toContain(id);
     const filter = { subjectIds: [work.action.environment.id], actions: ["secret/handed_out"] };
     const { entries } = await world.call("EventService/ListAuditLogs", { filter }, admin);
     expect(entries).toMatchObject([{ actorId: runner.runnerId, action: "secret/handed_out" }]);

@@ -5,7 +5,7 @@ import { post, repository } from "../harness/call.ts";
 import { startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
 import { storedTexts } from "../harness/stored-texts.ts";
 
-/** Stands in bodies, whole and broken, and must stay out of the log. */
+/** Is in bodies, whole and broken, and must stay out of the log. */
 const MARK = "Rumpelstiltskin";
 
 let server: TestServer;

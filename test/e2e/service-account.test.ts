@@ -209,7 +209,7 @@ describe("a service account's token", () => {
     expect(seen).toMatchObject([{ serviceAccountId: id }]);
     expect(JSON.stringify(seen)).not.toContain("cr_sat_");
     expect((await listed({})).length).toBeGreaterThan(1);
-    // When a token was used is written beside the call that it made.
+    // When a token was used is written apart from the call that it made.
     let own: Body;
     do own = await listed({}, token);
     while (own[0].lastUsed === undefined);

@@ -228,7 +228,7 @@ describe("a project that is shared", () => {
 });
 
 describe("a workflow that is shared", () => {
-  /** What the friend is told that a start would do. */
+  /** The preview of a start for the friend. */
   const previewed = (workflowId: string) =>
     ok("WorkflowService/PreviewWorkflow", { workflowId }, friend.token);
 
@@ -307,7 +307,7 @@ describe("an agent run that is shared", () => {
     ).toEqual([run.id]);
     const content = { environmentId: run.environmentId };
     const changes = (token: string) => call("EnvironmentService/GetEnvironmentChanges", content, token);
-    // Nothing was reported of it yet, as its creator is told.
+    // Nothing was reported of it yet, as its creator learns.
     expect(refusal(await changes(friend.token))).toEqual(ABSENT);
     expect(refusal(await changes(sharer.token))).toEqual(ABSENT);
     expect(refusal(await changes(stranger.token))).toEqual(DENIED);

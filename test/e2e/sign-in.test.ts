@@ -88,7 +88,7 @@ describe("a link", () => {
     const maxAge = Number(/Max-Age=(\d+)/.exec(cookie)?.[1]);
     expect(Math.abs(maxAge - 7 * 24 * 3600)).toBeLessThan(60);
     expect((await callAs(cookie.split(";")[0] ?? "")).body.subject.id).toBe(userId);
-    // A replay is told what a secret is told that never was.
+    // The answer to a replay is that to a secret that never was.
     const replay = await page(server, "person", { secret });
     expect(replay.body).toEqual((await page(server, "person", { secret: "cr_lnk_never" })).body);
     expect(replay.status).toBe(401);

@@ -10,10 +10,10 @@ const NOWHERE = "0190c0de-0000-7000-8000-000000000000";
  * for every client.
  */
 export async function tellStory(speak: Speak): Promise<(readonly [string, Outcome])[]> {
-  const told: (readonly [string, Outcome])[] = [];
+  const outcomes: (readonly [string, Outcome])[] = [];
   const call = async (operation: string, request: object): Promise<Outcome> => {
     const outcome = await speak(operation, request);
-    told.push([operation, outcome]);
+    outcomes.push([operation, outcome]);
     return outcome;
   };
   const created = await call("CreateProject", {
@@ -35,7 +35,7 @@ export async function tellStory(speak: Speak): Promise<(readonly [string, Outcom
   await call("DeleteProject", { projectId });
   await call("GetProject", { projectId });
   await call("GetProject", { projectId: NOWHERE });
-  return withPlaceholders(told);
+  return withPlaceholders(outcomes);
 }
 
 function projectIdOf(outcome: Outcome): string {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(stopAll);
 
 /** What answers say about the end of a token that was made for some days, and what its list says. */
-async function toldOf(days: number) {
+async function endsOf(days: number) {
   const { body } = await post(server, "UserService/CreatePersonalAccessToken", {
     validFor: `${days * DAY_S}s`,
   });
@@ -25,16 +25,16 @@ async function toldOf(days: number) {
     await call("ProjectService/GetProject", { projectId: id }),
     await call("EventService/WatchEvents", { organization: true, afterSequence: "1" }),
   ];
-  return { id, expiresAt, told: answers.map(({ header }) => header.get("token-expires-at")) };
+  return { id, expiresAt, ends: answers.map(({ header }) => header.get("token-expires-at")) };
 }
 
 test("every answer to a token in its last 7 days tells its end, failures and streams too", async () => {
-  const { expiresAt, told } = await toldOf(7);
-  expect(told.map((each) => Date.parse(each ?? ""))).toEqual(Array(3).fill(Date.parse(expiresAt)));
+  const { expiresAt, ends } = await endsOf(7);
+  expect(ends.map((each) => Date.parse(each ?? ""))).toEqual(Array(3).fill(Date.parse(expiresAt)));
 });
 
 test("no answer to another token does", async () => {
-  expect((await toldOf(8)).told).toEqual([null, null, null]);
+  expect((await endsOf(8)).ends).toEqual([null, null, null]);
 });
 
 test("a token that has ended opens the server again once its owner has renewed it", async () => {

@@ -21,7 +21,7 @@ const traceparent = (traceId: string, flags = "01") => ({
   traceparent: `00-${traceId}-${CALLER.spanId}-${flags}`,
 });
 const RUN = Buffer.from('{"parameters":{}}');
-/** What the agent is told: to call a tool. */
+/** The prompt of the agent: to call a tool. */
 const PROMPT = [
   update({
     sessionUpdate: "tool_call",

@@ -36,7 +36,7 @@ const READS_AN_OPERATION = 60;
 const WRITES_AN_OPERATION = 15;
 /** Reads under way at the same time. */
 const CLIENTS = 8;
-const FAILURES_TOLD = 3;
+const SHOWN_FAILURES = 3;
 /** All in all. */
 const FEWEST = 2_000;
 /** Each kind of outcome comes far more often than this. */
@@ -254,7 +254,7 @@ describe("with the path of our own and without it", () => {
       for (let next = requests.pop(); next; next = requests.pop()) await compare(next.method, next.exchange);
     };
     await Promise.all(Array.from({ length: CLIENTS }, client));
-    expect(failures.slice(0, FAILURES_TOLD)).toEqual([]);
+    expect(failures.slice(0, SHOWN_FAILURES)).toEqual([]);
   });
 
   test("writes are answered alike, one after the other", async () => {
@@ -272,7 +272,7 @@ describe("with the path of our own and without it", () => {
     for (const { method, exchange } of random.fork("writes").some(queue, queue.length)) {
       await compare(method, exchange);
     }
-    expect(failures.slice(0, FAILURES_TOLD)).toEqual([]);
+    expect(failures.slice(0, SHOWN_FAILURES)).toEqual([]);
   });
 
   test("thousands of requests were compared, of every kind", () => {
@@ -317,7 +317,7 @@ describe.each([
       .log()
       .filter((line) => line.operation === operation && line.code === "canceled").length;
 
-  /** Begins a call with the first bytes of a body, and is told when the server asks for it. */
+  /** Begins a call with the first bytes of a body, and learns when the server asks for it. */
   const begin = async (way: Way, { method }: NamedOperation, bytes: Buffer, lengthBytes: number) => {
     const operation = `${method.parent.typeName}/${method.name}`;
     const headers = {

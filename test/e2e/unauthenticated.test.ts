@@ -13,7 +13,7 @@ import { everyOperation } from "./every-operation.ts";
 import { nowhere } from "./world.ts";
 
 const GIBIBYTE = 2 ** 30;
-/** What every call without a good token is told. */
+/** The answer to every call without a good token. */
 const REFUSAL = {
   code: "unauthenticated",
   message: "a valid access token is required: send it as `Authorization: Bearer cr_pat_...`",
@@ -74,7 +74,7 @@ describe.each(everyOperation())("%s without a good token", (name, operation) => 
   test("tells the owner of a token that has ended when that was, and nothing else", async () => {
     const { text, ...answer } = await refused(path, expired, "POST", "{ this is no JSON");
     expect(answer).toEqual({ ...expected, text: undefined, status: 401 });
-    const { details, ...told } = JSON.parse(text);
+    const { details, ...rest } = JSON.parse(text);
     const [{ debug, type }] = details;
     expect([details.length, type, debug.reason]).toEqual([
       1,
@@ -83,7 +83,7 @@ describe.each(everyOperation())("%s without a good token", (name, operation) => 
     ]);
     expect(Date.parse(debug.metadata.expired_at)).toBeLessThan(Date.now());
     expect(Object.keys(debug.metadata)).toEqual(["expired_at"]);
-    expect(told).toEqual({
+    expect(rest).toEqual({
       code: "unauthenticated",
       message: `the access token ended at ${debug.metadata.expired_at}: renew it, or send another one`,
     });
@@ -106,7 +106,7 @@ describe.each(everyOperation())("%s without a good token", (name, operation) => 
   });
 });
 
-test.each(["GET", "PUT", "DELETE"])("another method than POST is told nothing either: %s", async (method) => {
+test.each(["GET", "PUT", "DELETE"])("another method than POST learns nothing either: %s", async (method) => {
   expect(await refused("/api/service.v1.ProjectService/GetProject", undefined, method)).toEqual(expected);
 });
 
@@ -123,7 +123,7 @@ describe.each([
   ["gRPC", () => createGrpcTransport({ baseUrl: server.url })],
   ["gRPC-Web", () => createGrpcWebTransport({ baseUrl: server.url, httpVersion: "1.1" })],
 ])("over %s", (_, transport) => {
-  test("every cause is told in the form of the protocol", async () => {
+  test("every cause is answered in the form of the protocol", async () => {
     const projects = createClient(ProjectService, transport());
     const workflows = createClient(WorkflowService, transport());
     for (const [cause, authorization] of Object.entries(authorizations)) {

@@ -75,15 +75,15 @@ describe.each<[string, () => Transport]>([
       displayName: "Smaller",
     });
     await own.call("RunnerService/DeleteRunner", { runnerId });
-    const told = (await stream.until(7)).map(({ operation, resourceType, resourceId }) => [
+    const seen = (await stream.until(7)).map(({ operation, resourceType, resourceId }) => [
       operation,
       resourceType,
       resourceId,
     ]);
-    expect(told).toContainEqual([ResourceOperation.CREATE, ResourceType.RUNNER, runnerId]);
-    expect(told).toContainEqual([ResourceOperation.CREATE, ResourceType.ENVIRONMENT_CLASS, body.id]);
-    expect(told).toContainEqual([ResourceOperation.UPDATE, ResourceType.ENVIRONMENT_CLASS, body.id]);
-    expect(told.at(-1)).toEqual([ResourceOperation.DELETE, ResourceType.RUNNER, runnerId]);
+    expect(seen).toContainEqual([ResourceOperation.CREATE, ResourceType.RUNNER, runnerId]);
+    expect(seen).toContainEqual([ResourceOperation.CREATE, ResourceType.ENVIRONMENT_CLASS, body.id]);
+    expect(seen).toContainEqual([ResourceOperation.UPDATE, ResourceType.ENVIRONMENT_CLASS, body.id]);
+    expect(seen.at(-1)).toEqual([ResourceOperation.DELETE, ResourceType.RUNNER, runnerId]);
     stream.cancel();
     expect((await stream.ended).code).toBe(Code.Canceled);
   });
@@ -153,7 +153,7 @@ describe("a stream of events", () => {
   });
 
   test("tells what another process did", async () => {
-    const own = await organization("beside");
+    const own = await organization("neighbour");
     const stream = watch(connect(), own.token);
     await stream.opened;
     const made = await runHostedCommand([

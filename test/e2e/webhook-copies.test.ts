@@ -194,7 +194,7 @@ describe("a body that X-Hub-Signature-256 signs", () => {
     expect(await executionsOf(server, workflow.id)).toEqual([]);
   });
 
-  test("counts each time beside a signature of Standard Webhooks, and not without that again", async () => {
+  test("counts each time next to a signature of Standard Webhooks, and not without that again", async () => {
     const workflow = await addWorkflow(server);
     const timestamp = Math.floor(Date.now() / 1000);
     for (const id of ["one", "two"]) {

@@ -77,7 +77,7 @@ function sendMerge({ id, secret }: TestWorkflow, payload: Payload) {
 }
 
 describe("an event of a pull request", () => {
-  test("runs in its repository where the trigger says so, and is told of in execution and ledger", async () => {
+  test("runs in its repository where the trigger says so, and is recorded in execution and ledger", async () => {
     const workflow = await addWorkflow(server, { triggers: [on({ fromTrigger: {} }, "OPENED")] });
     expect(verdictsOf(await send(workflow, openedPullRequest()))).toEqual([202, "STARTED"]);
     const [execution] = await executionsOf(server, workflow.id);
@@ -219,7 +219,7 @@ describe("an event of a pull request", () => {
     expect(verdictsOf(answer)).toEqual([202, "REFUSED", "STARTED", "REFUSED"]);
     expect(answer.body.verdicts[0].reason).toContain("what");
     expect(await executionsOf(server, workflow.id)).toHaveLength(1);
-    // What was refused holds no key: it may start once the workflow is mended.
+    // What was refused holds no key: it may start once the workflow is corrected.
     await post(server, "WorkflowService/UpdateWorkflow", {
       workflowId: workflow.id,
       triggers: [on({ agent: { prompt: "Review it" } }), on({ fromTrigger: {} })],

@@ -198,7 +198,7 @@ test("a server that drains takes no more deliveries", async () => {
   expect(await own.stop()).toBe(0);
 });
 
-test("operations answer beside it as they always did", async () => {
+test("operations answer next to it as they always did", async () => {
   const answer = await post(server, "WorkflowService/GetWorkflow", { workflowId: workflow.id });
   expect(answer.body.workflow.webhookUrl).toBe(server.url + path());
 });

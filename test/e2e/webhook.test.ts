@@ -161,13 +161,13 @@ describe("a delivery whose body is no JSON", () => {
     ["too deep", `${"[".repeat(101)}${"]".repeat(101)}`, /^the body nests deeper than 100 levels/],
     ["far too deep", "[".repeat(500_000) + "]".repeat(500_000), /^the body nests deeper than 100 levels/],
     ["not UTF-8", Buffer.of(0x7b, 0x22, 0xff, 0x22, 0x7d), /^the body is not UTF-8/],
-  ])("is malformed, told in the ledger, and uses up no id: %s", async (_, body, told, headers = {}) => {
+  ])("is malformed, recorded in the ledger, and uses up no id: %s", async (_, body, reason, headers = {}) => {
     const { id, secret } = await addWorkflow(server);
     const signed = { ...hubSignature(secret, Buffer.from(body)), ...headers, "x-github-delivery": "one" };
     for (const count of [1, 2]) {
       const answer = await deliver(server, id, body, signed);
       expect([answer.status, reasonOf(answer)]).toEqual([400, "BODY_MALFORMED"]);
-      expect(answer.body.message).toMatch(told);
+      expect(answer.body.message).toMatch(reason);
       const ledger = await ledgerOf(server, id);
       expect(ledger).toHaveLength(count);
       expect(ledger.at(-1)).toMatchObject({
@@ -283,7 +283,7 @@ describe("a delivery that is not believed", () => {
     ["no token after Bearer", () => ({ authorization: "Bearer" })],
     ["a token of nobody", () => ({ authorization: `Bearer cr_pat_${"a".repeat(36)}` })],
     [
-      "a bad signature beside a good token",
+      "a bad signature next to a good token",
       () => ({
         ...hubSignature(OTHER_SECRET, RUN),
         authorization: `Bearer ${server.token}`,

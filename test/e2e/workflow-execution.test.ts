@@ -96,7 +96,7 @@ describe("an execution", () => {
     expect(values).toEqual(["3", "3", "3", "3", "3", "15"]);
   });
 
-  test("is cancelled in the middle, and its runner told to stop", async () => {
+  test("is cancelled in the middle, and its runner asked to stop", async () => {
     const { token, runner } = await workplace("cancelled");
     const run = await startExecution(server, { token, actions: 3, maxParallel: 1 });
     const work = await runner.leaseOne();

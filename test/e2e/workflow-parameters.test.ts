@@ -21,8 +21,8 @@ const WORD = { key: "word", description: "what to say", defaultValue: "hello" };
 
 describe("a trigger that gives no parameters", () => {
   const needs = (field: string, trigger: string) => {
-    const told = `${field} uses the parameter word, which ${trigger} cannot give`;
-    return new RegExp(`^${told.replaceAll(/[.[\]]/g, "\\$&")}`);
+    const message = `${field} uses the parameter word, which ${trigger} cannot give`;
+    return new RegExp(`^${message.replaceAll(/[.[\]]/g, "\\$&")}`);
   };
 
   test.each<[string, object, RegExp]>([
@@ -64,8 +64,8 @@ describe("a trigger that gives no parameters", () => {
       },
       /^action\.steps\[0\]\.pullRequest\.branch: git allows no branch name/,
     ],
-  ])("is refused where it is written: %s", async (_, body, told) => {
-    await workflows.refuses(body, 400, "VALUE_UNUSABLE", told);
+  ])("is refused where it is written: %s", async (_, body, message) => {
+    await workflows.refuses(body, 400, "VALUE_UNUSABLE", message);
   });
 
   test("is refused by whichever write makes it so, and taken with a default", async () => {

@@ -95,8 +95,8 @@ async function countsOf(run: StartedExecution): Promise<string> {
     name,
     status[`${name}ActionCount`],
   ]);
-  const told = counts.filter(([, count]) => count > 0).map(([name, count]) => `${count} ${name}`);
-  return [short(status.phase), ...told].join(", ");
+  const parts = counts.filter(([, count]) => count > 0).map(([name, count]) => `${count} ${name}`);
+  return [short(status.phase), ...parts].join(", ");
 }
 
 /** The outputs of an execution by the name of their action. */
@@ -216,7 +216,7 @@ describe("a workflow over twelve repositories at a source-control host", () => {
   );
 });
 
-describe("a workflow over twelve folders, on the runner beside the server", () => {
+describe("a workflow over twelve folders, on the server's own runner", () => {
   test(
     "fails in two of them, and a retry does only those again",
     async () => {

@@ -93,8 +93,8 @@ describe("what could not be run is refused when it is written", () => {
       { report: { ...ACTION, steps: [{ pullRequest: { title: "x", branch: "x" } }] } },
       /open pull requests in the action/,
     ],
-  ])("%s", async (_, body, told) => {
-    await workflows.refuses(body, 400, "VALUE_UNUSABLE", told);
+  ])("%s", async (_, body, message) => {
+    await workflows.refuses(body, 400, "VALUE_UNUSABLE", message);
   });
 
   test("and nothing of the same request is stored", async () => {

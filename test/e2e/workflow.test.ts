@@ -107,7 +107,7 @@ describe("a workflow", () => {
     ]);
   });
 
-  test("that an update leaves as it was is not told as changed", async () => {
+  test("that an update leaves as it was is not recorded as changed", async () => {
     const before = await workflows.created(FULL);
     expect(await workflows.updated(before.id, {})).toEqual(before);
     expect(await workflows.updated(before.id, { name: "Nightly", ...FULL })).toEqual(before);
@@ -225,7 +225,7 @@ describe("what an update clears", () => {
     expect([metadata.name, spec.action]).toEqual(["x", ACTION]);
   });
 
-  test("is told in the binary form by the mask alone", async () => {
+  test("is recognized in the binary form by the mask alone", async () => {
     const { id } = await workflows.created(FULL);
     const kept = await updateInBinary({ workflowId: id, triggers: [], parameters: [], name: "x" });
     expect(kept.workflow?.spec?.triggers).toHaveLength(1);

@@ -78,7 +78,7 @@ describe("the page about workflows", () => {
   });
 });
 
-/** Pastes commands into a terminal beside the server; their answer. */
+/** Pastes commands into another terminal than the server's; their answer. */
 async function paste({ text }: FencedBlock, env: Readonly<Record<string, string | undefined>>) {
   const command = text.replaceAll("http://127.0.0.1:8080", server.url);
   const { code, stdout, stderr } = await runProgram("bash", ["-e", "-c", command], { env });

@@ -1,5 +1,5 @@
 /**
- * An agent of the Agent Client Protocol that does as it is told, as a program: each line of a prompt is a
+ * An agent of the Agent Client Protocol that follows commands, as a program: each line of a prompt is a
  * command. Its first argument is a JSON object of {@link Options}. It keeps the prompts of its sessions in
  * files of its HOME, by which a later process goes on with them.
  */
@@ -21,7 +21,7 @@ interface Options {
   readonly resume?: boolean;
   readonly fork?: boolean;
   readonly images?: boolean;
-  /** True to open no session, and to say what it was told of. */
+  /** True to open no session, and to say what it was given. */
   readonly complains?: boolean;
   /** True to take no MCP servers with a URL. */
   readonly commandsOnly?: boolean;

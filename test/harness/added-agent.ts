@@ -4,7 +4,7 @@ import { dataConfigOf } from "./data-config.ts";
 import type { ReachableServer } from "./server.ts";
 
 /**
- * Registers an agent of all organizations beside a running server, as the command `agent add --default` does, without
+ * Registers an agent of all organizations while a server runs, as the command `agent add --default` does, without
  * the process of a command.
  *
  * @param command its program and arguments

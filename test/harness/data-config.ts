@@ -34,7 +34,7 @@ export function dataEnvironmentOf(dataDir: string | undefined): Readonly<Record<
  * Returns what a command says that needs all servers stopped, while one runs over the data of a folder.
  * @param what it does, such as "keys are rotated"
  */
-export function refusedBesideServer(dataDir: string, what: string): string {
+export function refusedWhileServerRuns(dataDir: string, what: string): string {
   const [used, stopped] =
     databaseUrlOf(dataDir) === undefined ? [`data folder ${dataDir}`, "it"] : ["database", "them"];
   return `a server or another command uses the ${used}: ${what} while no server runs, so stop ${stopped} first`;

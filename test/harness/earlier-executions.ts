@@ -18,7 +18,7 @@ export interface EarlierExecutions {
   readonly ids: readonly string[];
   /** One of its steps is done, and the next one runs. */
   readonly running: Work;
-  /** Is told to stop. */
+  /** Was asked to stop. */
   readonly stopping: Work;
   readonly runner: FakeRunner;
 }

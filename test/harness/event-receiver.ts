@@ -33,7 +33,7 @@ export interface Answer {
   readonly body?: string;
 }
 
-/** Starts a receiver that takes everything (204) unless it is told otherwise. */
+/** Starts a receiver that takes everything (204) unless configured otherwise. */
 export async function startEventReceiver(): Promise<EventReceiver> {
   const received: ReceivedEvent[] = [];
   const answers = new Map<string, Answer[]>();

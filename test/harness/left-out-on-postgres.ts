@@ -16,7 +16,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "test/e2e/failing-disk.test.ts": "the disk of the data folder fails, on which that engine forces its log",
   "test/e2e/full-disk.test.ts": "the disk of the data folder is full, on which that engine writes",
   "test/e2e/installation.test.ts": "what npm installs, which is the same on both engines",
-  "test/e2e/list-scan.test.ts": "which rows that engine tests beside its main thread",
+  "test/e2e/list-scan.test.ts": "which rows that engine tests outside its main thread",
   "test/e2e/mcp.test.ts": "another protocol for operations whose own tests run on both engines",
   "test/e2e/protocols.test.ts": "forms of one answer on the wire, made of what was read",
   "test/e2e/readme.test.ts": "commands as the page has them, whose servers use a file",
@@ -30,7 +30,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
     "counts turns of the event loop, in which only that engine answers",
   "test/services/search-row.test.ts": "numbers of rows in that engine's index of texts",
   "test/services/search-thread.test.ts": "the thread on which that engine searches",
-  "test/store/checkpoints.test.ts": "the log beside the file and its checkpoints",
+  "test/store/checkpoints.test.ts": "the log next to the file and its checkpoints",
   "test/store/failed-force.test.ts": "the disk fails to force the file",
   "test/store/lock.test.ts": "the lock of a data folder",
   "test/store/long-write.test.ts": "pauses of the one writer, counted in turns of the event loop",
@@ -40,7 +40,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "test/store/query-plan.test.ts": "that engine's plans",
   "test/store/workflow/migrated-progress.test.ts": "rows of a file, rewritten by that engine's migration",
   "test/store/stuck-write.test.ts":
-    "the one writer; a connection that stands still in a transaction is ended by its database",
+    "the one writer; a connection that is idle in a transaction is ended by its database",
 };
 
 /**

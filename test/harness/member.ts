@@ -46,7 +46,7 @@ export function addMember(server: Pick<ReachableServer, "dataDir">, member: NewM
 }
 
 /**
- * Works on the data folder of a server while the server runs, as a command beside it does. What the server is asked
+ * Works on the data folder of a server while the server runs, as a command of the operator does. What the server is asked
  * afterwards sees what was written.
  */
 export async function withServerData<T>(

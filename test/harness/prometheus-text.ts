@@ -15,7 +15,7 @@ const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\+Inf|-?[0-9.]+(?:e[+-]?[
 const LABEL = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)/;
 
 /**
- * Parses the text form strictly: each metric has help and type before its values, no value stands twice, and the buckets
+ * Parses the text form strictly: each metric has help and type before its values, no value is there twice, and the buckets
  * of histograms rise to their count.
  * @throws for a line that breaks the form
  */
@@ -33,7 +33,7 @@ export function parsePrometheus(text: string): ReadonlyMap<string, ParsedMetric>
       if (word === "HELP") help = rest;
       if (word !== "TYPE") continue;
       if (!/^(counter|gauge|histogram)$/.test(rest)) throw new Error(`no type: ${line}`);
-      if (metrics.has(about)) throw new Error(`${about} stands twice`);
+      if (metrics.has(about)) throw new Error(`${about} is there twice`);
       current = about;
       metrics.set(about, { type: rest as ParsedMetric["type"], help, samples: [] });
       continue;
@@ -45,7 +45,7 @@ export function parsePrometheus(text: string): ReadonlyMap<string, ParsedMetric>
     if (!metric || !suffixes.some((suffix) => name === current + suffix))
       throw new Error(`${name} does not belong to ${current}`);
     const key = `${name}{${labelText}}`;
-    if (seen.has(key)) throw new Error(`${key} stands twice`);
+    if (seen.has(key)) throw new Error(`${key} is there twice`);
     seen.add(key);
     metric.samples.push({
       name,

@@ -1,4 +1,4 @@
-// A sign-in provider as a process of its own: oidc-provider, told by lines of JSON on the standard input. The first line
+// A sign-in provider as a process of its own: oidc-provider, controlled by lines of JSON on the standard input. The first line
 // has the options; each later one is a request, answered by a line. @see test/harness/provider.ts
 import { createInterface } from "node:readline";
 

@@ -67,7 +67,7 @@ export async function startProvider(options: ProviderOptions): Promise<TestProvi
   };
 }
 
-/** Writes a file of providers, and the file of their secret beside it; returns its path. */
+/** Writes a file of providers, and the file of their secret next to it; returns its path. */
 export function providersFile(folder: string, ...providers: readonly object[]): string {
   writeFileSync(join(folder, "client-secret"), `${CLIENT_SECRET}\n`);
   const file = join(folder, "providers.json");

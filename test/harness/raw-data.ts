@@ -19,7 +19,7 @@ export interface RawData {
   beginLocked(): Promise<void>;
 }
 
-/** Works on the rows of a data folder, beside its server or after it. */
+/** Works on the rows of a data folder, while its server runs or after it. */
 export async function withRawData<T>(dataDir: string, work: (raw: RawData) => Promise<T>): Promise<T> {
   const url = databaseUrlOf(dataDir);
   return url === undefined ? withRawFile(join(dataDir, DATABASE_FILE), work) : inDatabase(url, work);
@@ -61,13 +61,13 @@ export function untilForgotten(dataDir: string): Promise<unknown> {
 }
 
 /**
- * Lets everybody who changes rows stand still, with the transaction open, until that process is killed.
+ * Suspends all writers that change rows, with the transaction open, until their process is killed.
  *
  * @param change such as `update on host_token`
- * @param when a condition of SQL that holds at the rows at which they stand still
- * @returns a function that lets those go on who come later
+ * @param when a condition of SQL that holds at the rows at which they are suspended
+ * @returns a function that lets later writers go on
  */
-export async function letStandStill(
+export async function suspendWriters(
   dataDir: string,
   change: string,
   when = "true",
@@ -75,19 +75,19 @@ export async function letStandStill(
   await withRawData(dataDir, (raw) =>
     raw.run(
       raw.isPostgres
-        ? `create function stand_still() returns trigger language plpgsql as
+        ? `create function suspend_writers() returns trigger language plpgsql as
             $$ begin if ${when} then perform pg_sleep(3600); end if; return coalesce(new, old); end $$;
-          create trigger stand_still before ${change} for each row execute function stand_still()`
+          create trigger suspend_writers before ${change} for each row execute function suspend_writers()`
         : `create view endless as with recursive n(x) as (values (0) union all select x from n) select x from n;
-          create trigger stand_still before ${change} when ${when} begin select count(*) from endless; end`,
+          create trigger suspend_writers before ${change} when ${when} begin select count(*) from endless; end`,
     ),
   );
   return () =>
     withRawData(dataDir, (raw) =>
       raw.run(
         raw.isPostgres
-          ? "drop function stand_still() cascade"
-          : "drop trigger stand_still; drop view endless",
+          ? "drop function suspend_writers() cascade"
+          : "drop trigger suspend_writers; drop view endless",
       ),
     );
 }

@@ -57,7 +57,7 @@ export function nextRelease(
   return folder;
 }
 
-/** Links the packages of this tree one by one: what programs keep beside them stays in the folder. */
+/** Links the packages of this tree one by one: what programs keep next to them stays in the folder. */
 function linkPackages(folder: string): void {
   const packages = join(ROOT, "node_modules");
   mkdirSync(join(folder, "node_modules"));

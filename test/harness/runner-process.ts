@@ -99,7 +99,7 @@ export function startRunnerProcess(
   };
 }
 
-/** Starts the program like {@link startRunnerProcess}, beside hosted servers. */
+/** Starts the program like {@link startRunnerProcess}, next to hosted servers. */
 export async function startHostedRunner(
   server: Pick<ReachableServer, "url">,
   { stateDir = join(temporaryFolder(), "runner"), args = [], env = {} }: HostedRunnerOptions = {},
@@ -150,7 +150,7 @@ export async function startRegisteredRunner(
   return { ...runner, runnerId };
 }
 
-/** Creates a runner, starts its program beside hosted servers, and waits until it takes work. */
+/** Creates a runner, starts its program next to hosted servers, and waits until it takes work. */
 export async function startRegisteredHostedRunner(
   server: ReachableServer,
   options: HostedRunnerOptions = {},

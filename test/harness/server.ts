@@ -54,7 +54,7 @@ export interface StartOptions {
   readonly commandPrefix?: readonly string[];
 }
 
-/** The options of a server that runs beside others. */
+/** The options of a server that runs next to others. */
 export type HostedOptions = Pick<StartOptions, "dataDir" | "args" | "env">;
 
 const URL_LINE = /^Chartroom is ready at (\S+)$/m;
@@ -88,7 +88,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
       cwd: options.release ?? root,
       env: {
         ...environmentFor(dataDir),
-        // Servers of tests run beside each other, and the address serves one. Earlier releases do not know it.
+        // Servers of tests run at the same time, and the address serves one. Earlier releases do not know it.
         ...(options.release === undefined && { CHARTROOM_METRICS_ADDRESS: "none" }),
         // Earlier releases do not know the setting.
         ...(options.release && { CHARTROOM_ISOLATION: undefined }),
@@ -140,7 +140,7 @@ export async function startServer(options: StartOptions = {}): Promise<TestServe
 }
 
 /**
- * Starts a server whose process is not the test's concern: it runs beside other servers in one process, which saves the
+ * Starts a server whose process is not the test's concern: it runs with other servers in one process, which saves the
  * processor time that a process of its own takes to load its modules. A test that looks at the process, or that kills it,
  * needs {@link startServer}.
  */
@@ -212,7 +212,7 @@ export async function runCommand(
 }
 
 /**
- * Runs a command beside hosted servers, which saves it from loading its modules: for tests of what commands do to the
+ * Runs a command in the process of the hosted servers, which saves it from loading its modules: for tests of what commands do to the
  * data. Tests of a command as a program, which ends by itself, reads its input and has a terminal, need
  * {@link runCommand}.
  */

@@ -114,7 +114,7 @@ describe("a drain", () => {
   });
 
   test("costs no request its answer, however busy the clients are", async () => {
-    // Of which the last quarter must not pass while a process stands still.
+    // Of which the last quarter must not pass while a process is suspended.
     const echo = await startEcho({ graceMs: 8_000 });
     const url = `http://127.0.0.1:${echo.port}/slow?ms=20`;
     let served = 0;
@@ -136,7 +136,7 @@ describe("a drain", () => {
           // The listener may close between the two connections, or at the very moment of the second: the kernel
           // then breaks off what the server never took. What it took is counted below.
           const { cause } = error as { cause?: { code?: string; socket?: { bytesRead?: number } } };
-          // Closed before this process, which stood still, came to send on it what it had opened.
+          // Closed before this process, which was suspended, came to send on it what it had opened.
           const isClosed = cause?.code === "UND_ERR_SOCKET" && cause.socket?.bytesRead === 0;
           if (!isClosed && !NEVER_TAKEN.has(cause?.code ?? "")) failures.push(cause ?? error);
         }

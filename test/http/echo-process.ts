@@ -23,7 +23,7 @@ export interface EchoOptions {
   readonly limits?: Partial<ListenerLimits>;
   readonly tls?: { key: string; cert: string };
   /**
-   * Maximum duration of a drain; by default long enough to be told from a drain that does not wait
+   * Maximum duration of a drain; by default long enough to be distinguished from a drain that does not wait
    * for it.
    */
   readonly graceMs?: number;

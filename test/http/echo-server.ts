@@ -135,7 +135,7 @@ async function full(req: HttpRequest): Promise<void> {
 async function count(req: HttpRequest, res: HttpResponse): Promise<void> {
   const bytes = await read(req);
   if (bytes !== undefined) answer(res, 200, { bytes });
-  // The listener's earlier response stands; this one goes nowhere.
+  // The listener's earlier response remains; this one goes nowhere.
   else answer(res, 500, { code: "internal" });
 }
 

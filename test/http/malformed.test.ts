@@ -128,7 +128,7 @@ describe("on HTTP/2", () => {
     ["another host", { ":authority": "a", host: "b" }, 400],
     ["the same host", { ":authority": "a", host: "A" }, 200],
     ["a host alone", { host: "a" }, 200],
-  ])("%s beside the authority is answered %s", async (_, headers, status) => {
+  ])("%s next to the authority is answered %s", async (_, headers, status) => {
     const session = await connectHttp2(echo.port);
     const stream = open(session, "/count", headers);
     stream.end();

@@ -16,7 +16,7 @@ const SOON_MS = 5_500;
 /** Type and flags of the frame. */
 const GOAWAY = "\x07\x00";
 
-/** For clients that are in time with their first bytes, though their process stands still for a while. */
+/** For clients that are in time with their first bytes, though their process is suspended for a while. */
 const LENIENT_LIMITS = { ...SHORT_LIMITS, headersTimeoutMs: 3_000 };
 
 let echo: Echo;

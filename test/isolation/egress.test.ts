@@ -118,7 +118,7 @@ describe("by its network namespace, and its proxy, work does not reach", () => {
     expect((await free.sh(script, variables)).text).toContain(REACHED);
   });
 
-  test("a host by the proxy that no rule allows, and is told once which policy decides", async () => {
+  test("a host by the proxy that no rule allows, and reports once which policy decides", async () => {
     const { exit, text } = await place.sh(
       "curl -sS -o /dev/null https://a.example/; curl -s https://a.example/",
     );

@@ -58,9 +58,9 @@ const ATTEMPTS: readonly Attempt[] = [
   },
   { name: "another workspace", means: "mounts", script: 'grep hidden "$OTHER/tree/file"' },
   {
-    name: "what the runner keeps beside a workspace",
+    name: "what the runner keeps next to a workspace",
     means: "mounts",
-    script: 'echo {} > "$BESIDE/complete.json"',
+    script: 'echo {} > "$WORKSPACE_FOLDER/complete.json"',
   },
   { name: "the user's own home", means: "mounts", script: 'grep hidden "$USERS_FILE"' },
   { name: "users of the machine", means: "mounts", script: "grep -q daemon /etc/passwd" },
@@ -73,7 +73,7 @@ const ATTEMPTS: readonly Attempt[] = [
   },
   { name: "writing to the root folder", means: "mounts", script: "touch /x && rm /x", needsRoot: true },
   {
-    name: "writing beside the devices",
+    name: "writing next to the devices",
     means: "mounts",
     script: "touch /dev/x && rm /dev/x",
     needsRoot: true,
@@ -250,7 +250,8 @@ describe("work in a sandbox does not reach", () => {
   test.each(ATTEMPTS.map((attempt) => ({ ...attempt })))(
     "$name ($means)",
     async ({ script, needsRoot, means }) => {
-      const attempt = (place: Place) => place.sh(script, { ...variables, BESIDE: place.workspace.folder });
+      const attempt = (place: Place) =>
+        place.sh(script, { ...variables, WORKSPACE_FOLDER: place.workspace.folder });
       const kept = await attempt(sandbox);
       expect(kept).not.toMatchObject({ exit: 0 });
       expect(kept.text).not.toMatch(/hidden|MARK_OF_OTHERS/);
@@ -273,21 +274,21 @@ test("work has no capabilities, gets no new privileges, and has its own namespac
   expect(text).toMatch(/^Seccomp:\s*2$/m);
 });
 
-test("work has its own /tmp, which stays for the next command, and what it is told to read", async () => {
-  const told = temporaryFolder();
-  chmodSync(told, 0o755);
-  writeFileSync(join(told, "program"), "#!/bin/sh\necho runs\n", { mode: 0o755 });
+test("work has its own /tmp, which stays for the next command, and what it is configured to read", async () => {
+  const readable = temporaryFolder();
+  chmodSync(readable, 0o755);
+  writeFileSync(join(readable, "program"), "#!/bin/sh\necho runs\n", { mode: 0o755 });
   const link = join(temporaryFolder(), "link");
-  symlinkSync(told, link);
-  const place = await enter(await bubblewrap({ readable: [told, link] }));
+  symlinkSync(readable, link);
+  const place = await enter(await bubblewrap({ readable: [readable, link] }));
   expect((await place.sh(`${link}/program`)).text).toBe("runs\n");
-  expect(await place.sh(`echo kept > /tmp/file; ${told}/program; touch ${told}/x`)).toMatchObject({
+  expect(await place.sh(`echo kept > /tmp/file; ${readable}/program; touch ${readable}/x`)).toMatchObject({
     exit: 1,
   });
-  expect((await place.sh(`cat /tmp/file; ${told}/program`)).text).toBe("kept\nruns\n");
+  expect((await place.sh(`cat /tmp/file; ${readable}/program`)).text).toBe("kept\nruns\n");
 });
 
-test("a folder is not told to be read that would show what is hidden", async () => {
+test("a folder that would show what is hidden cannot be made readable", async () => {
   const { DATA = "" } = variables;
   for (const readable of [DATA, join(DATA, "key.json"), join(DATA, "..")]) {
     await expect(bubblewrap({ readable: [readable], hidden: [DATA] })).rejects.toThrow(/would see/);

@@ -204,9 +204,9 @@ test("git commits what is in a tree, and no commit of a repository to which that
     });
   };
   expect(await staged(tools)).toEqual(["a.txt", "b.txt", "inside"]);
-  // Beside everything else it goes where the tree leads.
-  const beside = await staged({ ...tools, runApart: undefined });
-  expect(beside).toEqual(["a.txt", "b.txt", "by-file", "by-link", "inside"]);
+  // Outside the sandbox it goes where the tree leads.
+  const outside = await staged({ ...tools, runApart: undefined });
+  expect(outside).toEqual(["a.txt", "b.txt", "by-file", "by-link", "inside"]);
 });
 
 describe("a repository that isolated work has left", () => {
@@ -269,7 +269,7 @@ describe("in the sandbox of git", () => {
     writeFileSync(join(place.workspace.tree, "file"), "hidden\n");
   });
 
-  /** Runs a script where git runs, and beside it. */
+  /** Runs a script where git runs, and outside. */
   async function scripted(script: string, variables: Readonly<Record<string, string>> = {}) {
     const command = {
       ...{ program: "sh", args: ["-c", script], folder: own, keepBytes: 10_000 },
@@ -278,8 +278,8 @@ describe("in the sandbox of git", () => {
     const { runGit: runApart } = isolation;
     if (!runApart) throw new Error("git has no sandbox");
     const apart = await runApart({ writable: [own], readable: [] }, command);
-    const beside = await realPrograms.run(command);
-    return [apart, beside].map(({ exit, stdout }) => ({ exit, text: stdout.toString() }));
+    const outside = await realPrograms.run(command);
+    return [apart, outside].map(({ exit, stdout }) => ({ exit, text: stdout.toString() }));
   }
 
   test.each([
@@ -291,9 +291,9 @@ describe("in the sandbox of git", () => {
     const other = temporaryFolder();
     writeFileSync(join(other, "agent"), "");
     const variables = { TREE: place.workspace.tree, RUNNER: tools.home, OTHER: other };
-    const [apart, beside] = await scripted(script, variables);
+    const [apart, outside] = await scripted(script, variables);
     expect(apart).not.toMatchObject({ exit: 0 });
-    expect(beside).toMatchObject({ exit: 0 });
+    expect(outside).toMatchObject({ exit: 0 });
   });
 
   test("are no processes of the work, and in that of the work none of git", async () => {
@@ -311,11 +311,11 @@ describe("in the sandbox of git", () => {
     await started.promise;
     // As an expression that does not match itself.
     const look = (mark: string) => `cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -x "${mark}"`;
-    const [apart, beside] = await scripted(look(`${word}[1]`));
+    const [apart, outside] = await scripted(look(`${word}[1]`));
     stop.abort();
     await work;
     expect(apart).not.toMatchObject({ exit: 0 });
-    expect(beside).toMatchObject({ exit: 0 });
+    expect(outside).toMatchObject({ exit: 0 });
     const ask = Promise.withResolvers<void>();
     const { runGit: runApart } = isolation;
     const end = new AbortController();

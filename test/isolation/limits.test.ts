@@ -200,7 +200,7 @@ test("the size of files is a limit that may be reached and not passed", async ()
       intervalMs: 20,
     })({ ...words, program: "sleep", args: [seconds], folder: "/" });
   expect(await run(used, "3")).toMatchObject({ exit: 0 });
-  // Far longer than the machine may stand still before it looks.
+  // Far longer than the machine may stall before it looks.
   await expect(run(used - 1, "60")).rejects.toMatchObject({ reason: "disk_limit_exceeded" });
 });
 

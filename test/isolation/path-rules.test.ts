@@ -105,7 +105,7 @@ test("a link of the work has no rule make anything outside", async () => {
 test("no link in the place of a folder above a rule shows anything of the machine", async () => {
   const isolation = await bubblewrap();
   const place = await enter(isolation);
-  // Beside the folder of the workspace, where the runner has its own files.
+  // Next to the folder of the workspace, where the runner has its own files.
   const key = join(dirname(place.workspace.folder), "key");
   writeFileSync(key, "secret of the machine", { mode: 0o644 });
   await place.sh("mkdir -p ~/.config/app /tmp/d && echo one > ~/.config/app/a && echo one > /tmp/d/a");
@@ -126,7 +126,7 @@ test("no link in the place of a folder above a rule shows anything of the machin
 test("no link in the way to a rule in /tmp is followed", async () => {
   const isolation = await bubblewrap();
   const place = await enter(isolation);
-  writeFileSync(join(place.workspace.folder, "kept"), "beside the workspace", { mode: 0o644 });
+  writeFileSync(join(place.workspace.folder, "kept"), "next to the workspace", { mode: 0o644 });
   await place.sh("ln -s .. /tmp/up");
   const readOnly = ["/tmp/up/kept"];
   const ruled = await enter(isolation, undefined, { ...NO_RULES, readOnly }, place.workspace);

@@ -39,7 +39,7 @@ async function ran(on: Pick<TestServer, "url" | "token">, ...commands: readonly 
   return { action: action as Answer["body"], logs };
 }
 
-describe("the runner beside a server", () => {
+describe("a server's own runner", () => {
   test("runs steps in a sandbox, where nothing of the server is", async () => {
     const keyFile = join(server.dataDir, "key.json");
     expect(readFileSync(keyFile, "utf8")).not.toBe("");
@@ -92,9 +92,11 @@ describe("the runner beside a server", () => {
     const { connections } = await succeeded(
       post(server, "EnvironmentService/ListEnvironmentConnections", { environmentId }),
     );
-    const told = connections.map(({ host, port: at, refusal }: Answer["body"]) => `${host}:${at} ${refusal}`);
+    const listed = connections.map(
+      ({ host, port: at, refusal }: Answer["body"]) => `${host}:${at} ${refusal}`,
+    );
     // What is on the loopback is in the work's own network, and asks no proxy.
-    expect(told).toEqual(["a.example:80 REFUSAL_NOT_ALLOWED", "a.example:80 REFUSAL_NOT_ALLOWED"]);
+    expect(listed).toEqual(["a.example:80 REFUSAL_NOT_ALLOWED", "a.example:80 REFUSAL_NOT_ALLOWED"]);
   });
 
   test("lets steps reach what the organization's policy allows", async () => {

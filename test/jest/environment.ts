@@ -62,7 +62,7 @@ export default class SharedGlobals {
     return ["node", "node-addons"];
   }
 
-  /** Returns none: there is no context beside the worker's own. */
+  /** Returns none: there is no context other than the worker's own. */
   getVmContext(): null {
     return null;
   }

@@ -38,9 +38,9 @@ beforeAll(async () => {
   const first = await importRepositories(server, server.token, requests);
   own = first.organization;
   answers.push(...first.answers);
-  const beside = await addOrganization(server, "beside");
-  const part = createRequests(urls.slice(0, 150), random.fork("beside"));
-  other = (await importRepositories(server, beside.token, part)).organization;
+  const neighbour = await addOrganization(server, "neighbour");
+  const part = createRequests(urls.slice(0, 150), random.fork("neighbour"));
+  other = (await importRepositories(server, neighbour.token, part)).organization;
   for (const organization of [own, other]) await enliven(organization);
 });
 afterAll(stopAll);
@@ -113,8 +113,8 @@ describe("a thousand repositories", () => {
     const matched: number[] = [];
     for (let index = 0; index < QUERIES; index++) {
       const choice = random.fork(`query ${index}`);
-      const [asked, beside] = choice.chance(0.8) ? [own, other] : [other, own];
-      const query = randomQuery(choice, asked, beside);
+      const [asked, neighbour] = choice.chance(0.8) ? [own, other] : [other, own];
+      const query = randomQuery(choice, asked, neighbour);
       const found = matching(asked.projects, query.filter).length;
       const size = choice.pick(PAGE_SIZES.filter((each) => found / (each || 25) <= PAGES_AT_MOST));
       matched.push(await comparePages(server, asked, query, size, COUNT_LIMIT));

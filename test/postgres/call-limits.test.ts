@@ -68,8 +68,8 @@ test("three servers let a token's limit through within a tenth over a minute", a
 });
 
 /**
- * Returns a function that tells a text to all sessions, after what they have told, and waits until each has heard it of
- * all others; again each second, as what is told may be lost.
+ * Returns a function that tells a text to all sessions, after their earlier texts, and waits until each has heard it of
+ * all others; again each second, as a text may be lost.
  */
 function tellingAll(sessions: readonly Others[]): (text: string) => Promise<void> {
   const heard = new Set<string>();

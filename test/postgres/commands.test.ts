@@ -10,7 +10,7 @@ import { until } from "../harness/until.ts";
 
 /**
  * Every command of the operator, as a user of the database who is no superuser, in the order in which they are written
- * here: on what a server has made and, where they may, beside it.
+ * here: on what a server has made and, where they may, while it runs.
  */
 let cluster: PostgresCluster;
 let url: string;
@@ -110,21 +110,21 @@ test("agent add, list, default and remove", async () => {
   expect(await printed("agent list")).toBe("");
 });
 
-test("audit verify, and backup beside the server", async () => {
+test("audit verify, and backup while the server runs", async () => {
   const chains = await printed("audit verify");
   expect(chains).toContain("every chain holds");
-  const file = join(dataDir, "beside.backup");
+  const file = join(dataDir, "served.backup");
   expect(await printed("backup", file)).toContain(`The backup is in ${file}`);
   expect(existsSync(file)).toBe(true);
 });
 
-test("commands that need the servers stopped say so beside one, and change nothing", async () => {
+test("commands that need the servers stopped say so while one runs, and change nothing", async () => {
   const keys = readFileSync(join(dataDir, "key.json"), "utf8");
   const absent = join(temporaryFolder(), "absent");
   const commands = [
     ["keys rotate"],
     ["organization remove --yes --force", organizationId],
-    ["restore", join(dataDir, "beside.backup")],
+    ["restore", join(dataDir, "served.backup")],
     ["move --key-file", join(dataDir, "key.json"), "--from", url, "--to", absent],
   ] as const;
   for (const [words, ...rest] of commands) {

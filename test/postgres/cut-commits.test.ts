@@ -93,7 +93,7 @@ describe("a transaction of callers", () => {
 
   describe.each(MOMENTS)("that is cut %s", (_, state, isCommitted) => {
     test.each(Object.keys(FAULTS) as (keyof typeof FAULTS)[])(
-      "as %s: nobody is told that it was made, and each key gets one response",
+      "as %s: nobody learns that it was made, and each key gets one response",
       async (name) => {
         const { cause, repair } = FAULTS[name];
         const { marker, writes } = newWrites();
@@ -104,12 +104,12 @@ describe("a transaction of callers", () => {
         await lock.release();
         const shared = await until(link.held, (count) => count > 0);
         await cause();
-        const told = await Promise.all(calls);
+        const cutAnswers = await Promise.all(calls);
         await link.enter("open");
         await repair();
         // A server that is killed says nothing.
         const expected = name === "the server is killed" ? undefined : [503, "unavailable"];
-        expect(told.map((answer) => answer && [answer.status, answer.body.code])).toEqual(
+        expect(cutAnswers.map((answer) => answer && [answer.status, answer.body.code])).toEqual(
           writes.map(() => expected),
         );
 
@@ -171,7 +171,7 @@ describe("callers whose writes share a transaction", () => {
   }
 
   test.each(MOMENTS)(
-    "that is cut %s are all told that it is unavailable, and get one response each",
+    "that is cut %s are all answered that it is unavailable, and get one response each",
     async (...moment) => {
       const [, state, isCommitted] = moment;
       const { marker, writes } = newWrites();

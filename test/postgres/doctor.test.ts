@@ -23,7 +23,7 @@ const diagnose = async (databaseUrl: string) => {
   return { code, stdout };
 };
 
-test("the doctor finds nothing wrong beside a server, and names the engine", async () => {
+test("the doctor finds nothing wrong while a server runs, and names the engine", async () => {
   const { code, stdout } = await diagnose(url);
   expect([code, stdout.trim().split("\n").at(-1)]).toEqual([0, "nothing is wrong"]);
   expect(stdout).toMatch(/^ok +database +PostgreSQL \d+/m);

@@ -138,7 +138,7 @@ describe("writes that wait for locks", () => {
   });
 });
 
-test("a deadlock with what takes no locks is tried again, and nobody is told", async () => {
+test("a deadlock with what takes no locks is tried again, and nobody notices", async () => {
   const scope = await makeOrganization(store);
   const rows = ["row-1", "row-2"].map((name) => ({ name, value: "0" }));
   await store.write(SYSTEM, "test", ({ db }) => builderOf(db).insertInto("fact").values(rows).execute());

@@ -55,7 +55,7 @@ describe("jobs of several servers", () => {
     report("killed", performance.now() - began);
   });
 
-  test("move to another when the one that runs them stands still, which writes nothing when it goes on", async () => {
+  test("move to another when the one that runs them is suspended, which writes nothing when it goes on", async () => {
     const url = await emptyDatabase(cluster);
     const [first, second] = (await startServers(url, 3)) as [TestServer, TestServer, TestServer];
     const [leader] = await leaders(url);
@@ -70,7 +70,7 @@ describe("jobs of several servers", () => {
     await makeDue(url, late);
     first.process.kill("SIGCONT");
     await untilStarted(second, late);
-    // It serves again, and its jobs have failed by nothing but that, or that it stood still in a transaction.
+    // It serves again, and its jobs have failed by nothing but that, or that it was suspended in a transaction.
     await untilStarted(first, [...early, ...late]);
     const failures = first.log().filter(({ msg }) => msg === "a job failed");
     expect(failures.filter(({ err }) => !JSON.stringify(err).includes("StoreUnavailable"))).toEqual([]);

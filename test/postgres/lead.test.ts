@@ -61,7 +61,7 @@ describe("of two servers, the one that leads the jobs", () => {
       },
       within(SCOPE),
     );
-  /** Ends the session that holds the lead, as the engine does when its process stands still. */
+  /** Ends the session that holds the lead, as the engine does when its process is suspended. */
   const endLead = async () => {
     const [leader] = await leaders(url);
     await onCluster(url, `select pg_terminate_backend(${leader})`);

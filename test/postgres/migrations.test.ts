@@ -53,7 +53,7 @@ test("migrations have the same numbers on both engines since PostgreSQL's first"
   expect(own).toEqual(numbers(MIGRATIONS).filter((number) => number >= (own[0] ?? "")));
 });
 
-describe("a release beside a newer one", () => {
+describe("a release alongside a newer one", () => {
   test("starts on the newer one's tables, and goes on when they get a column", async () => {
     const url = await emptyDatabase(cluster);
     const older = await openProcess(url);
@@ -138,11 +138,11 @@ describe("a migration of tables", () => {
     await expect(migrateWith(url, COLUMN, failing)).rejects.toThrow("function absent() does not exist");
     expect((await onCluster(url, "select to_regclass('more') as found")).rows).toEqual([{ found: null }]);
     expect(await migrateWith(url, COLUMN)).toEqual([]);
-    const mended = { ...failing, statements: "create table more ()" };
-    expect(await migrateWith(url, COLUMN, mended)).toEqual([failing.name]);
+    const corrected = { ...failing, statements: "create table more ()" };
+    expect(await migrateWith(url, COLUMN, corrected)).toEqual([failing.name]);
   });
 
-  test("that older servers cannot stand waits for none, says what to do, and shuts them out", async () => {
+  test("that older servers cannot work with waits for none, says what to do, and shuts them out", async () => {
     const url = await emptyDatabase(cluster);
     await migrateWith(url);
     await onCluster(url, "update installation set feature_level = 0");

@@ -108,7 +108,7 @@ test("a backup of a database is one that a folder can be made of, and the other 
   expect(await answersOf(folder)).toEqual(before);
 });
 
-test("a move is refused to where something is, beside a server, and between two of a kind", async () => {
+test("a move is refused to where something is, while a server runs, and between two of a kind", async () => {
   const url = await emptyDatabase(cluster);
   const server = await startServer({
     dataDir: temporaryFolder(),

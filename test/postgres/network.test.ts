@@ -116,7 +116,7 @@ describe("a server whose network to the database", () => {
     expect(await named("unheard")).toHaveLength(1);
   });
 
-  test("is cut stops when it is told to", async () => {
+  test("is cut stops when it is asked to", async () => {
     const third = await startServer({
       dataDir: linked.dataDir,
       env: { CHARTROOM_DATABASE_URL: link.url },

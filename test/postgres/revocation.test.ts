@@ -69,7 +69,7 @@ test("an account that one server blocks is refused by every server from the answ
 
 test("its streams end within a second at every server", async () => {
   let fastest = Number.POSITIVE_INFINITY;
-  // The machine may stand still during one of them, and not during each.
+  // The machine may stall during one of them, and not during each.
   for (let attempt = 0; fastest > 1_000 && attempt < 20; attempt++) {
     const person = await join();
     const streams = servers.map((server) =>

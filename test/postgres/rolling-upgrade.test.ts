@@ -20,7 +20,7 @@ const lack = lackOf(OLDER);
 
 /**
  * The level after that of this tree, at which the changed sources store a field that this tree does not know. No
- * earlier commit of the history can run beside this tree, whose executions have other columns: so it is the older one.
+ * earlier commit of the history can run alongside this tree, whose executions have other columns: so it is the older one.
  */
 const NEXT = FEATURE_LEVEL + 1;
 const setMark = `if (tx.featureLevel >= ${NEXT}) $2.upgradeMark = "marked";`;
@@ -59,7 +59,7 @@ afterAll(async () => {
 });
 
 /** Two servers over a new database, of which the first has made the first organization. */
-async function besideEachOther() {
+async function startBoth() {
   const url = await emptyDatabase(cluster);
   const dataDir = temporaryFolder();
   const start = async (release: string | undefined) => {
@@ -115,9 +115,9 @@ async function expectRefused(start: Promise<TestServer>): Promise<void> {
   );
 }
 
-describe("an older server beside a newer one", () => {
+describe("an older server alongside a newer one", () => {
   test("updates the same rows, is restarted, and loses nothing of what the newer stores", async () => {
-    const both = await besideEachOther();
+    const both = await startBoth();
     const [ofOlder, ofNewer] = [await create(both.older, "older"), await create(both.newer, "newer")];
     const updateAll = async (text: string) => {
       for (const { id } of [ofOlder, ofNewer])
@@ -150,8 +150,8 @@ describe("an older server beside a newer one", () => {
     await both.newer.stop();
   });
 
-  test("that stood still while the level was raised writes nothing any more, and says why", async () => {
-    const both = await besideEachOther();
+  test("that was suspended while the level was raised writes nothing any more, and says why", async () => {
+    const both = await startBoth();
     const { id } = await create(both.older, "shared");
     const { id: plain } = await create(both.older, "plain");
     both.older.process.kill("SIGSTOP");
@@ -176,7 +176,7 @@ describe("an older server beside a newer one", () => {
     };
     const red = await until(readiness, ({ status }) => status === 503);
     expect(red.reason).toContain("start that release instead");
-    // It ends when it is told to, and not before.
+    // It ends when it is asked to, and not before.
     expect(both.older.process.exitCode).toBeNull();
     expect(await both.older.stop()).toBe(0);
     await expectRefused(

@@ -72,14 +72,14 @@ describe("a change that the engine refuses", () => {
     const scope = await makeOrganization(store);
     await write(scope, ({ db }) => insertFact(db, { name: "taken", value: "first" }));
     const again = write(scope, async ({ db, ...tx }) => {
-      await insertFact(db, { name: "beside", value: "lost" });
+      await insertFact(db, { name: "second_name", value: "lost" });
       await insertFact(db, { name: "taken", value: "second" });
       tx.record(changeOf(scope));
       return "done";
     });
     await expect(again).rejects.toMatchObject({ code: "23505" });
     expect(await factOf(store.reader, "taken")).toBe("first");
-    expect(await factOf(store.reader, "beside")).toBeUndefined();
+    expect(await factOf(store.reader, "second_name")).toBeUndefined();
     expect(await sequencesOf(store, "audit_log", scope)).toEqual([]);
   });
 

@@ -63,7 +63,7 @@ test.each(Object.entries(ENDS))(
     const { organizationId } = await succeeded(post(one, WHOAMI));
     if (what.includes("SCIM")) await provisionerAt(one);
     let fastest = Number.POSITIVE_INFINITY;
-    // The machine may stand still during one of them, and not during each.
+    // The machine may stall during one of them, and not during each.
     for (let attempt = 1; fastest > 1_000 && attempt <= 20; attempt++) {
       const email = `ann${attempt}.${Object.keys(ENDS).indexOf(what)}@example.org`;
       const person = await addMember(one, { organizationId, email });

@@ -168,7 +168,7 @@ describe("a start", () => {
     expect(refusals).toEqual([expect.stringContaining("it lacks the key")]);
   });
 
-  test("beside a command that needs all servers stopped does not happen", async () => {
+  test("during a command that needs all servers stopped does not happen", async () => {
     const url = await emptyDatabase(cluster);
     const dataDir = temporaryFolder();
     const server = await startServer({ dataDir, env: { CHARTROOM_DATABASE_URL: url } });

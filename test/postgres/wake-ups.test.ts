@@ -82,7 +82,7 @@ describe("an action that one server creates", () => {
       return took;
     };
     const latencies: number[] = [];
-    // A machine that stands still may turn one round over, and not most of them.
+    // A machine that stalls may turn one round over, and not most of them.
     let lead = 0;
     for (let round = 0; Math.abs(lead) < LEAD && round < MOST_ROUNDS; round++) {
       const [looking, woken] = [await latencyAt(deaf), await latencyAt(other)];

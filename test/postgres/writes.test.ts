@@ -174,7 +174,7 @@ describe("a part of a write", () => {
 });
 
 describe("a caller", () => {
-  test("whose connection breaks in the write is told that the database is unavailable; the next is served", async () => {
+  test("whose connection breaks in the write learns that the database is unavailable; the next is served", async () => {
     const scope = await organization();
     const broken = one.write(
       SYSTEM,

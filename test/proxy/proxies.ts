@@ -17,7 +17,7 @@ export interface RunningProxy {
   readonly port: number;
   /** The authority that signed its certificate, in PEM. */
   readonly ca: string;
-  /** Ends it and what runs beside it. */
+  /** Ends it and what runs with it. */
   stop(): Promise<void>;
 }
 
@@ -113,7 +113,7 @@ function nginxAround(folder: string): string {
   ].join("\n");
 }
 
-/** Starts nginx, and beside it the program that keeps servers that are not ready out of it. */
+/** Starts nginx, and next to it the program that keeps servers that are not ready out of it. */
 export const startNginx: StartProxy = async (servers) => {
   const port = await freePort();
   const { folder, ca } = folderOf({

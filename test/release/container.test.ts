@@ -23,7 +23,7 @@ const podsOf = (manifests: Manifest[]) =>
     .filter((pod) => pod !== undefined);
 
 describe("the chart", () => {
-  test("has one server with a volume and its copies beside it, without a database", () => {
+  test("has one server with a volume and its copies next to it, without a database", () => {
     const manifests = renderChart();
     expect(kindsOf(manifests)).toEqual([
       "NetworkPolicy/team-no-callers",
@@ -108,11 +108,11 @@ describe("the compose file", () => {
   const { services, volumes, secrets } = readYaml("deploy/compose.yaml");
 
   test("names services, volumes and secrets that it has", () => {
-    for (const { volumes: used = [], secrets: told = [], depends_on = {} } of Object.values<Manifest>(
+    for (const { volumes: used = [], secrets: granted = [], depends_on = {} } of Object.values<Manifest>(
       services,
     )) {
       for (const each of used) expect(Object.keys(volumes)).toContain(each.split(":")[0]);
-      for (const each of told) expect(Object.keys(secrets)).toContain(each);
+      for (const each of granted) expect(Object.keys(secrets)).toContain(each);
       for (const each of Object.keys(depends_on)) expect(Object.keys(services)).toContain(each);
     }
   });

@@ -35,7 +35,7 @@ const MALFORMED: readonly (readonly [string, Buffer])[] = [
 ];
 const DEEP = Buffer.concat([Buffer.alloc(5_000, 0x7b), Buffer.alloc(5_000, 0x7c)]);
 
-const told = (error: ConnectError | undefined) => [
+const outcomeOf = (error: ConnectError | undefined) => [
   error && Code[error.code],
   error?.findDetails(ErrorDetailSchema).map(({ reason }) => ErrorReason[reason]),
 ];
@@ -49,27 +49,27 @@ describe.each([
   ["gRPC-Web", callGrpcWeb, envelope],
 ])("a message in %s", (_, call, wrapped) => {
   test("that is well formed reaches its operation", async () => {
-    expect(told(await call(server, OPERATION, wrapped(NOWHERE)))).toEqual(FOUND_NOTHING);
+    expect(outcomeOf(await call(server, OPERATION, wrapped(NOWHERE)))).toEqual(FOUND_NOTHING);
   });
 
   test("may carry fields that the contract does not know", async () => {
     const more = Buffer.concat([NOWHERE, bytes("f8 07 01")]);
-    expect(told(await call(server, OPERATION, wrapped(more)))).toEqual(FOUND_NOTHING);
+    expect(outcomeOf(await call(server, OPERATION, wrapped(more)))).toEqual(FOUND_NOTHING);
   });
 
   test.each(MALFORMED)("is the caller's fault when it has %s", async (_what, message) => {
-    expect(told(await call(server, OPERATION, wrapped(message)))).toEqual(REFUSED);
+    expect(outcomeOf(await call(server, OPERATION, wrapped(message)))).toEqual(REFUSED);
   });
 
   test("is the caller's fault when it has groups 5,000 deep, which are counted and not followed", async () => {
-    const told5000 = told(await call(server, OPERATION, wrapped(DEEP)));
-    expect(told5000).toEqual(["InvalidArgument", ["BODY_TOO_COMPLEX"]]);
+    const outcome = outcomeOf(await call(server, OPERATION, wrapped(DEEP)));
+    expect(outcome).toEqual(["InvalidArgument", ["BODY_TOO_COMPLEX"]]);
   });
 
   test("may not carry an enum's number that the contract does not know", async () => {
     // filter.runnerKinds: 99
     const error = await call(server, "ProjectService/ListProjects", wrapped(bytes("12 03 22 01 63")));
-    expect(told(error)).toEqual(["InvalidArgument", ["CONSTRAINT_VIOLATED"]]);
+    expect(outcomeOf(error)).toEqual(["InvalidArgument", ["CONSTRAINT_VIOLATED"]]);
   });
 });
 
@@ -83,42 +83,45 @@ describe.each([
     ["ends within its message", envelope(NOWHERE, 0, NOWHERE.length + 1)],
     ["says that it is compressed, but not how", envelope(gzipSync(NOWHERE), 1)],
   ])("is the caller's fault when it %s", async (_what, body) => {
-    expect(told(await call(server, OPERATION, body))).toEqual(REFUSED);
+    expect(outcomeOf(await call(server, OPERATION, body))).toEqual(REFUSED);
   });
 
   test("may be compressed, but must then be what it says", async () => {
     const headers = { "grpc-encoding": "gzip" };
     const good = await call(server, OPERATION, envelope(gzipSync(NOWHERE), 1), headers);
-    expect(told(good)).toEqual(FOUND_NOTHING);
+    expect(outcomeOf(good)).toEqual(FOUND_NOTHING);
     const bad = await call(server, OPERATION, envelope(bytes("01 02 03"), 1), headers);
-    expect(told(bad)).toEqual(REFUSED);
+    expect(outcomeOf(bad)).toEqual(REFUSED);
     const unknown = await call(server, OPERATION, envelope(NOWHERE, 1), { "grpc-encoding": "br" });
-    expect(told(unknown)).toEqual(["Unimplemented", ["TRANSPORT_UNSUPPORTED"]]);
+    expect(outcomeOf(unknown)).toEqual(["Unimplemented", ["TRANSPORT_UNSUPPORTED"]]);
   });
 
   test.each([0x02, 0x82])("is counted with flags that mean nothing: %i", async (flags) => {
     const error = await call(server, OPERATION, envelope(DEEP, flags));
     // gRPC-Web ends a body by the higher one.
     const isTrailer = call === callGrpcWeb && flags === 0x82;
-    expect(told(error)).toEqual(
+    expect(outcomeOf(error)).toEqual(
       isTrailer ? ["Unimplemented", ["TRANSPORT_UNSUPPORTED"]] : ["InvalidArgument", ["BODY_TOO_COMPLEX"]],
     );
   });
 
   test("must come once for a unary operation", async () => {
     for (const body of [Buffer.alloc(0), Buffer.concat([envelope(NOWHERE), envelope(NOWHERE)])]) {
-      expect(told(await call(server, OPERATION, body))).toEqual(["Unimplemented", ["TRANSPORT_UNSUPPORTED"]]);
+      expect(outcomeOf(await call(server, OPERATION, body))).toEqual([
+        "Unimplemented",
+        ["TRANSPORT_UNSUPPORTED"],
+      ]);
     }
   });
 
   test("is not awaited when its head promises more than the operation takes", async () => {
     const error = await call(server, OPERATION, envelope(NOWHERE, 0, 2 ** 32 - 1));
-    expect(told(error)).toEqual(["ResourceExhausted", ["BODY_TOO_LARGE"]]);
+    expect(outcomeOf(error)).toEqual(["ResourceExhausted", ["BODY_TOO_LARGE"]]);
   });
 
   test.each(["abc", "1", "1s", "123456789S", ""])("with the timeout %j is refused", async (timeout) => {
     const error = await call(server, OPERATION, envelope(NOWHERE), { "grpc-timeout": timeout });
-    expect(told(error)).toEqual(REFUSED);
+    expect(outcomeOf(error)).toEqual(REFUSED);
   });
 });
 

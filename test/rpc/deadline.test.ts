@@ -54,7 +54,7 @@ describe("a deadline in Connect-Timeout-Ms", () => {
 
   test("that passes before the body has come ends the call", async () => {
     let fastestMs = MOST_MS;
-    // The machine may stand still during one of them, and not during each.
+    // The machine may stall during one of them, and not during each.
     for (let attempt = 0; attempt < 5 && fastestMs >= MOST_MS; attempt++) {
       const { answer, tookMs } = await unfinished("50");
       expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");

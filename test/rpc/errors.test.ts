@@ -153,7 +153,7 @@ describe("a body that is no JSON of the request", () => {
     },
   );
 
-  test("is refused for a key that stands in it twice, in one spelling or in both", async () => {
+  test("is refused for a key that is in it twice, in one spelling or in both", async () => {
     for (const keys of [`"projectId":"x","projectId":"${ID}"`, `"project_id":"x","projectId":"${ID}"`]) {
       const answer = await call("ProjectService/GetProject", `{${keys}}`);
       expectError(answer, 400, "invalid_argument", "BODY_MALFORMED");
@@ -193,7 +193,7 @@ describe("a request that is well formed", () => {
     expectError(answer, 400, "invalid_argument", "CONSTRAINT_VIOLATED");
   });
 
-  test("has at most 20 of its violations told, and how many there were", async () => {
+  test("names at most 20 of its violations, and how many there were", async () => {
     const projectIds = Array.from({ length: 25 }, () => "no id");
     const answer = await call("ProjectService/ListProjects", { filter: { projectIds } });
     expectError(answer, 400, "invalid_argument", "CONSTRAINT_VIOLATED");

@@ -29,7 +29,7 @@ describe("a List operation whose body leaves out the pagination", () => {
     expect(second.body.pagination?.nextToken ?? "").toBe("");
   });
 
-  test("takes each of the two alone, also beside what it does not know", async () => {
+  test("takes each of the two alone, also next to what it does not know", async () => {
     const first = await list("pageSize=1&connect=v1&x=y");
     expect(names(first)).toHaveLength(1);
     expect(names(await list(`token=${tokenOf(first)}`))).toHaveLength(2);

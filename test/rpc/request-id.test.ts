@@ -51,7 +51,7 @@ async function everyFate(): Promise<Map<string | null, string>> {
   return codes;
 }
 
-test("every answer carries a request id, which stands with its code in exactly one line of the log", async () => {
+test("every answer carries a request id, which is with its code in exactly one line of the log", async () => {
   const codes = await everyFate();
   expect(codes.size).toBe(13);
   expect(codes.has(null)).toBe(false);

@@ -99,7 +99,7 @@ describe("a token", () => {
       onUpdateFailure: (error) => failures.push(error),
     });
     const costs = async (authorization: string) => {
-      // Rows that were changed beside the store are read after its next write.
+      // Rows that were changed outside the store are read after its next write.
       await store.touchAll([]);
       lookUps = 0;
       return [(await authenticate(authorization)).kind, lookUps];

@@ -16,7 +16,7 @@ const RUN = "01900000-0000-7000-8000-00000000000c";
 const { start, scripted, tree, ask, lastInput } = scriptedAcpAgents();
 
 describe("a conversation", () => {
-  test("is told turn by turn, in one session", async () => {
+  test("is reported turn by turn, in one session", async () => {
     const agent = await scripted();
     await agent.until(() => countWaits(agent) === 1);
     expect(await ask(agent, "echo hello")).toEqual(["text: hello\n"]);
@@ -135,11 +135,11 @@ describe("a conversation", () => {
     const agent = await scripted();
     const token = agent.assignment.work.environmentToken;
     expect(await ask(agent, `echo <${token}>`)).toEqual(["text: <***>\n"]);
-    const told = await ask(
+    const shown = await ask(
       agent,
       update({ sessionUpdate: "tool_call", toolCallId: "a", title: token, rawInput: { token } }),
     );
-    expect(JSON.stringify(told)).not.toContain(token);
+    expect(JSON.stringify(shown)).not.toContain(token);
   });
 
   test("goes on after a turn that failed, or that the agent refused", async () => {
@@ -189,12 +189,12 @@ describe("modes and settings", () => {
       expect(shown).toContain(chosen);
     agent.say("turn", "show", { turnOptions: { modes: [1] }, extAgentSettings: { model: 3 } });
     await agent.until(() => countWaits(agent) === 3);
-    const told = agent.output().join("");
-    expect(told).toContain('mode "code"');
-    expect(told).toContain('config ["llm","three"]');
+    const switched = agent.output().join("");
+    expect(switched).toContain('mode "code"');
+    expect(switched).toContain('config ["llm","three"]');
   });
 
-  test("that the agent does not have are told of, and the agent's own mode is reported", async () => {
+  test("that the agent does not have are reported, and the agent's own mode is reported", async () => {
     const agent = await scripted({ modes: ["ask", "plan"] });
     await agent.until(() => countWaits(agent) === 1);
     agent.say("one", update({ sessionUpdate: "current_mode_update", currentModeId: "plan" }), {
@@ -214,7 +214,7 @@ describe("servers of the Model Context Protocol", () => {
     { name: "web", url: "https://web.example.org/mcp" },
   ];
   const work = { mcpServers, variables: { FILES_KEY: "key of files" } };
-  const told = async (agent: RunningAgent) =>
+  const shown = async (agent: RunningAgent) =>
     (await ask(agent, "show-hex")).map((line) =>
       Buffer.from(line.replace("text: ", ""), "hex")
         .toString()
@@ -222,7 +222,7 @@ describe("servers of the Model Context Protocol", () => {
         .find((each) => each.startsWith("new ")),
     );
 
-  test("are told of, with the secrets that they name, and people of those that cannot be", async () => {
+  test("are given to the agent, with the secrets that they name, and people learn of those that cannot be", async () => {
     const agent = await scripted({}, { work });
     await agent.until(() => countWaits(agent) === 1);
     expect(agent.output()).toEqual([
@@ -235,7 +235,7 @@ describe("servers of the Model Context Protocol", () => {
       env: [{ name: "KEY", value: "<key of files>" }],
     };
     const web = { name: "web", url: "https://web.example.org/mcp", headers: [], type: "http" };
-    expect(await told(agent)).toEqual([`new ${JSON.stringify([files, web])}`]);
+    expect(await shown(agent)).toEqual([`new ${JSON.stringify([files, web])}`]);
     expect((await ask(agent, "show")).join("")).toContain('"value":"<***>"');
     const complaining = await scripted({ complains: true }, { work });
     const failure = String(await complaining.ended);
@@ -245,17 +245,17 @@ describe("servers of the Model Context Protocol", () => {
 
   test("with a URL are for agents that take them", async () => {
     const agent = await scripted({ commandsOnly: true }, { work: { mcpServers: mcpServers.slice(2) } });
-    expect(await told(agent)).toEqual(["new []"]);
+    expect(await shown(agent)).toEqual(["new []"]);
     expect(agent.output()[0]).toContain("web: it does not take servers with a URL");
   });
 
-  test("are not told of where the policy forbids them", async () => {
+  test("are not given to the agent where the policy forbids them", async () => {
     const agent = await scripted({}, { work, policies: { agentPolicy: { mcpDisabled: true } } });
-    expect(await told(agent)).toEqual(["new []"]);
+    expect(await shown(agent)).toEqual(["new []"]);
     expect(agent.output()).toHaveLength(1);
   });
 
-  test("are told of again to an agent that goes on with its session", async () => {
+  test("are given again to an agent that goes on with its session", async () => {
     const options = { resume: true };
     const first = await scripted(options, { work: { mcpServers: mcpServers.slice(2) } });
     await ask(first, "echo the first words");
@@ -273,15 +273,15 @@ describe("files", () => {
   test("are read and written in the workspace", async () => {
     const agent = await scripted();
     const path = join(tree(), "folder/a.txt");
-    const told = await ask(
+    const shown = await ask(
       agent,
       call("fs/write_text_file", { path, content: "one\ntwo\nthree\n" }),
       call("fs/read_text_file", { path, line: 2, limit: 1 }),
       call("fs/read_text_file", { path: join(tree(), "none.txt") }),
     );
     expect(readFileSync(path, "utf8")).toBe("one\ntwo\nthree\n");
-    expect(told[0]).toBe("fileChange: folder/a.txt");
-    const answers = told.slice(1).join("");
+    expect(shown[0]).toBe("fileChange: folder/a.txt");
+    const answers = shown.slice(1).join("");
     expect(answers).toContain('{"content":"two\\n"}');
     expect(answers).toContain("refused: Resource not found");
   });
@@ -305,12 +305,12 @@ describe("files", () => {
       tree(),
     ];
     for (const path of paths) {
-      const told = await ask(
+      const shown = await ask(
         agent,
         call("fs/read_text_file", { path }),
         call("fs/write_text_file", { path, content: "x" }),
       );
-      expect([path, told.join("").match(/refused: /g)?.length]).toEqual([path, 2]);
+      expect([path, shown.join("").match(/refused: /g)?.length]).toEqual([path, 2]);
     }
     expect(readFileSync(join(outside, "secret.txt"), "utf8")).toBe("secret");
     expect(existsSync(join(outside, "new.txt"))).toBe(false);
@@ -320,13 +320,13 @@ describe("files", () => {
 describe("terminals", () => {
   test("run commands in the workspace, and show their output with the tool call", async () => {
     const agent = await scripted();
-    const told = await ask(
+    const shown = await ask(
       agent,
       `run ${JSON.stringify({ command: "sh", args: ["-c", 'echo "$WORD $PWD"; exit 3'], env: [{ name: "WORD", value: "hi" }] })}`,
       `run ${JSON.stringify({ command: "echo one two | tr a-z A-Z" })}`,
       `run ${JSON.stringify({ command: "no-such-program" })}`,
     );
-    expect(told).toEqual(expect.arrayContaining(["text: 3 null\n", "text: 0 null\n", "text: 127 null\n"]));
+    expect(shown).toEqual(expect.arrayContaining(["text: 3 null\n", "text: 0 null\n", "text: 127 null\n"]));
     const results = blocksOf(agent).flatMap(({ block }) =>
       block.case === "toolCall" && block.value.state === 4 ? block.value.result : [],
     );
@@ -337,7 +337,7 @@ describe("terminals", () => {
 
   test("are cut at the limit, killed, and gone when they are released", async () => {
     const agent = await scripted();
-    const told = await ask(
+    const shown = await ask(
       agent,
       call("terminal/create", {
         command: "sh",
@@ -351,7 +351,7 @@ describe("terminals", () => {
       call("terminal/output", { terminalId: "terminal-1" }),
       call("terminal/create", { command: "pwd", cwd: "/etc" }),
     );
-    const text = told.join("");
+    const text = shown.join("");
     expect(text).toContain('"signal":"SIGTERM"');
     expect(text).toMatch(/refused: Resource not found.*\n.*refused: .*leads out of the workspace/);
   });
@@ -462,11 +462,11 @@ describe("an agent that speaks badly", () => {
       const whole = JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId: "s",
         update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "whole" } } } }) + "\\n";
       print(whole.slice(0, 20)); print(whole.slice(20));`);
-    const told = await ask(agent, "x");
-    expect(told.filter((line) => line.startsWith("error: the agent's output breaks its form"))).toHaveLength(
+    const shown = await ask(agent, "x");
+    expect(shown.filter((line) => line.startsWith("error: the agent's output breaks its form"))).toHaveLength(
       4,
     );
-    expect(told.at(-1)).toBe("text: whole");
+    expect(shown.at(-1)).toBe("text: whole");
     expect((await ask(agent, "x")).at(-1)).toBe("text: whole");
   });
 
@@ -474,9 +474,9 @@ describe("an agent that speaks badly", () => {
     const agent = await bad(`
       update({ sessionUpdate: "tool_call", toolCallId: "a", title: "Read", rawOutput: "x".repeat(10_000_000) });
       update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: "y".repeat(10_000_000) } });`);
-    const told = await ask(agent, "x");
-    expect(told[0]).toBe("toolCall: a Read UNSPECIFIED");
-    const words = told.slice(1).map((line) => line.replace("text: ", "").length);
+    const shown = await ask(agent, "x");
+    expect(shown[0]).toBe("toolCall: a Read UNSPECIFIED");
+    const words = shown.slice(1).map((line) => line.replace("text: ", "").length);
     expect(words.reduce((sum, length) => sum + length)).toBe(10_000_000);
     expect(Math.max(...words)).toBeLessThanOrEqual(65_536);
   });

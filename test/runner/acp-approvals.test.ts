@@ -42,7 +42,7 @@ describe("permissions", () => {
       },
     );
     const token = agent.assignment.work.environmentToken;
-    const told = await ask(
+    const shown = await ask(
       agent,
       update({
         sessionUpdate: "tool_call",
@@ -55,8 +55,8 @@ describe("permissions", () => {
       }),
       asking({ toolCallId: "a" }),
     );
-    expect(told.at(-1)).toBe(`text: {"outcome":{"outcome":"selected","optionId":"${optionId}"}}\n`);
-    const refusals = told.filter((line) => line === "error: the tool call Use *** was denied: so it is");
+    expect(shown.at(-1)).toBe(`text: {"outcome":{"outcome":"selected","optionId":"${optionId}"}}\n`);
+    const refusals = shown.filter((line) => line === "error: the tool call Use *** was denied: so it is");
     expect(refusals).toHaveLength(allowed ? 0 : 1);
     expect(requests).toMatchObject([
       {
@@ -117,12 +117,12 @@ describe("permissions", () => {
 
   test("have no answer where the agent offers none that fits, and none without an id", async () => {
     const agent = await scripted({}, { onApproval: () => ({ case: "policy", value: { allowed: false } }) });
-    const told = await ask(
+    const shown = await ask(
       agent,
       asking({ toolCallId: "a", title: "Do it" }, options.slice(0, 2)),
       asking({ toolCallId: "" }),
     );
-    const answers = told.filter((line) => line.startsWith("text: ")).join("");
+    const answers = shown.filter((line) => line.startsWith("text: ")).join("");
     expect(answers.match(/\{"outcome":\{"outcome":"cancelled"\}\}/g)).toHaveLength(2);
   });
 });
@@ -143,13 +143,13 @@ describe("what the runner carries out for an agent", () => {
     const agent = await scripted({}, denied(tool));
     await agent.until(() => countWaits(agent) === 1);
     writeFileSync(join(tree(), "old.txt"), "old");
-    const told = await ask(agent, call(tool, { path: join(tree(), "old.txt"), ...params }));
-    expect(told.at(-1)).toMatch(/^text: "refused: Invalid request: the tool call .* was denied: not here"/);
+    const shown = await ask(agent, call(tool, { path: join(tree(), "old.txt"), ...params }));
+    expect(shown.at(-1)).toMatch(/^text: "refused: Invalid request: the tool call .* was denied: not here"/);
     expect(readFileSync(join(tree(), "old.txt"), "utf8")).toBe("old");
     expect(existsSync(join(tree(), "new.txt"))).toBe(false);
   });
 
-  test("is told as it is, whatever characters it has", async () => {
+  test("is shown as it is, whatever characters it has", async () => {
     const requests: Asked[] = [];
     const agent = await scripted(
       {},
@@ -241,7 +241,7 @@ describe("what the runner carries out for an agent", () => {
   test.each([
     [0, "DONE"],
     [3, "FAILED"],
-  ])("is told to its end, of a command with status %s as %s", async (status, state) => {
+  ])("is reported to its end, of a command with status %s as %s", async (status, state) => {
     const requests: Asked[] = [];
     const agent = await scripted(
       {},
@@ -264,7 +264,7 @@ describe("what the runner carries out for an agent", () => {
     expect(shown().map((line) => line.split(" ").at(-1))).toEqual(["WAITING_FOR_APPROVAL", "RUNNING", state]);
   });
 
-  test("is told to its end where people have decided it for an earlier process", async () => {
+  test("is reported to its end where people have decided it for an earlier process", async () => {
     const agent = await scripted(
       {},
       {
@@ -275,12 +275,12 @@ describe("what the runner carries out for an agent", () => {
       },
     );
     await agent.until(() => countWaits(agent) === 1);
-    const told = await ask(
+    const shown = await ask(
       agent,
       call("fs/write_text_file", { path: join(tree(), "a.txt"), content: "x" }),
       call("fs/read_text_file", { path: join(tree(), "none.txt") }),
     );
-    const states = told.filter((line) => line.startsWith("toolCall: asked-"));
+    const states = shown.filter((line) => line.startsWith("toolCall: asked-"));
     expect(states.map((line) => line.split(" ").slice(2).join(" ").trim())).toEqual([
       "Write a.txt RUNNING",
       "DONE",
@@ -304,7 +304,7 @@ describe("what the runner carries out for an agent", () => {
     const options = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
     const toolCall = { toolCallId: "a", name: "shell", kind: "execute", rawInput: { command: "echo 1" } };
     const run = (params: object) => call("terminal/create", params);
-    const told = await ask(
+    const shown = await ask(
       agent,
       call("session/request_permission", { toolCall, options }),
       run({ command: "echo 2" }),
@@ -313,7 +313,7 @@ describe("what the runner carries out for an agent", () => {
       run({ command: "echo 1" }),
     );
     expect(tools).toEqual(["6 shell", ...Array(3).fill("6 terminal/create")]);
-    expect(told.join("").match(/"terminalId"/g)).toHaveLength(1);
+    expect(shown.join("").match(/"terminalId"/g)).toHaveLength(1);
   });
 
   test("is asked for again where its folder is another one than the permission was for", async () => {
@@ -340,7 +340,7 @@ describe("what the runner carries out for an agent", () => {
       '"terminalId"',
     );
     const swap = `ln -sfn ${join(tree(), "two")} ${link}`;
-    const told = await ask(
+    const shown = await ask(
       agent,
       permission("d", link),
       call("session/request_permission", {
@@ -353,7 +353,7 @@ describe("what the runner carries out for an agent", () => {
       run("/etc"),
     );
     for (const answer of ["was denied: not here", "leads out of the workspace"])
-      expect(told.join("")).toContain(answer);
+      expect(shown.join("")).toContain(answer);
     expect(existsSync(join(tree(), "two/here"))).toBe(false);
   });
 
@@ -421,11 +421,11 @@ describe("questions", () => {
         },
       },
     );
-    const told = await ask(agent, asking({ count: { type: "integer" } }));
-    expect(told.filter((line) => line.startsWith("error: "))).toEqual([
+    const shown = await ask(agent, asking({ count: { type: "integer" } }));
+    expect(shown.filter((line) => line.startsWith("error: "))).toEqual([
       "error: the answer is not of the form of the question's schema: it is asked again",
     ]);
-    expect(told.at(-1)).toBe('text: {"action":"decline"}\n');
+    expect(shown.at(-1)).toBe('text: {"action":"decline"}\n');
     expect(new Set(ids).size).toBe(2);
     expect(states(agent)).toEqual([3, 3]);
   });

@@ -61,14 +61,14 @@ describe("an agent of JSON lines", () => {
     expect(claims(agent)).toEqual([true]);
   });
 
-  test("is told to stop when the slot is asked back, and its program is gone when that is given back", async () => {
+  test("is asked to stop when the slot is asked back, and its program is gone when that is given back", async () => {
     const code = `
       process.stdin.on("data", (bytes) => {
         for (const line of String(bytes).trim().split("\\n")) {
           const { type } = JSON.parse(line);
           const say = (content) => console.log(JSON.stringify({ type: "text", content }));
           if (type === "start") say(String(process.pid));
-          if (type === "stop") { say("told to stop"); process.exit(0); }
+          if (type === "stop") { say("asked to stop"); process.exit(0); }
         }
       });`;
     const agent = await start({ command: [process.execPath, "-e", code] });
@@ -78,7 +78,7 @@ describe("an agent of JSON lines", () => {
     const end = await rest(agent);
     expect(end).toBeInstanceOf(WorkInterrupted);
     expect(end).toEqual(GIVEN_BACK);
-    expect(agent.output()[1]).toBe("text: told to stop");
+    expect(agent.output()[1]).toBe("text: asked to stop");
     expect(isAlive(processId)).toBe(false);
   });
 
@@ -101,7 +101,7 @@ describe("an agent of the protocol", () => {
   test.each(["resume", "load"])("goes on with its session by %s when the next input comes", async (way) => {
     const first = await scripted({ [way]: true });
     await ask(first, "echo the first words");
-    // Told with its first wait, and again after the turn.
+    // Reported with its first wait, and again after the turn.
     expect(claims(first)).toEqual([true, true]);
     expect(await rest(first)).toEqual(GIVEN_BACK);
     const second = await scripted({ [way]: true }, RESTED);

@@ -54,7 +54,7 @@ const wordsOf = (agent: RunningAgent) =>
       block.case === "text" || block.case === "thought" ? block.value.content : `(${block.case})`,
     )
     .join("");
-const told = (agent: RunningAgent) =>
+const reported = (agent: RunningAgent) =>
   JSON.stringify(agent.reports, (_, value) => (typeof value === "bigint" ? String(value) : value));
 
 describe("of an agent of JSON lines", () => {
@@ -79,11 +79,11 @@ describe("of an agent of JSON lines", () => {
       say({ type: "error", message: cut(4096) });
       say({ type: "activity", text: cut(256) });`);
     await turnOf(agent);
-    expect(told(agent)).not.toContain(VALUE.slice(0, 4));
+    expect(reported(agent)).not.toContain(VALUE.slice(0, 4));
     expect(blocksOf(agent).map((block) => block.case)).toEqual(["plan", "toolCall", "error"]);
   });
 
-  test("nothing of a line that is no JSON is told by the parser's error", async () => {
+  test("the parser's error repeats nothing of a line that is no JSON", async () => {
     const agent = await inline(
       `process.stdout.write("{" + TOKEN + "\\n"); process.stdout.write(TOKEN + "\\n");`,
     );
@@ -94,7 +94,7 @@ describe("of an agent of JSON lines", () => {
     ]);
   });
 
-  test("a secret is masked in its last errors, also one that is longer than what is told of them", async () => {
+  test("a secret is masked in its last errors, also one that is longer than what is reported of them", async () => {
     const agent = await inline(`process.stderr.write(LONG + " " + TOKEN + " end", () => process.exit(1));`);
     await agent.until(() => countWaits(agent) === 1);
     agent.say("one", "go");
@@ -157,8 +157,8 @@ describe("of an agent of the Agent Client Protocol", () => {
         content: [{ type: "diff", path: "a.txt", oldText: "", newText: `${"x".repeat(100)}\n${VALUE}\n` }],
       }),
     );
-    expect(told(agent)).not.toContain(VALUE.slice(0, 4));
-    expect(told(agent)).toContain("+***");
+    expect(reported(agent)).not.toContain(VALUE.slice(0, 4));
+    expect(reported(agent)).toContain("+***");
   });
 
   test("what is kept of a terminal's output begins with no half of a secret", async () => {
@@ -166,7 +166,7 @@ describe("of an agent of the Agent Client Protocol", () => {
     writeFileSync(script, 'printf %s "$TOKEN"; head -c 190 /dev/zero | tr "\\0" x');
     const agent = await scripted();
     await asked(agent, `run ${JSON.stringify({ command: "sh", args: [script], outputByteLimit: 200 })}`);
-    expect(told(agent)).toContain("xxxx");
-    expect(told(agent)).not.toContain(VALUE.slice(-4));
+    expect(reported(agent)).toContain("xxxx");
+    expect(reported(agent)).not.toContain(VALUE.slice(-4));
   });
 });

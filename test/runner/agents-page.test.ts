@@ -61,14 +61,14 @@ describe("the page about agents", () => {
     expect(found.filter((name) => !/^(PWD|OLDPWD|SHLVL|_)$/.test(name)).toSorted()).toEqual(named.toSorted());
   });
 
-  test("has recipes that run as they stand, with another program", async () => {
+  test("has recipes that run as written, with another program", async () => {
     const coder = join(temporaryFolder(), "coder");
     // It tells its arguments, and what it reads.
     writeFileSync(coder, `#!/bin/sh\nprintf '[%s]' "$@"; printf '('; cat; printf ')\\n'\n`, { mode: 0o755 });
     const recipes = BLOCKS.filter(
       ({ section, language }) => section === "Wire in a program" && language === "json",
     );
-    const told: string[][] = [];
+    const outputs: string[][] = [];
     for (const { text } of recipes) {
       const command = (JSON.parse(text) as string[]).map((word) => word.replaceAll("coder", coder));
       const agent = await start({ command, form: AgentForm.TEXT });
@@ -76,10 +76,10 @@ describe("the page about agents", () => {
         agent.say(`input ${turn}`, `it's "${turn}" $HOME`);
         await agent.until(() => countWaits(agent) === turn + 1);
       }
-      told.push(agent.output().map((line) => line.replaceAll("text: ", "").trim()));
+      outputs.push(agent.output().map((line) => line.replaceAll("text: ", "").trim()));
     }
     const run = "[01900000-0000-7000-8000-00000000000c]";
-    expect(told).toEqual([
+    expect(outputs).toEqual([
       [`[--print](it's "1" $HOME)`, `[--print](it's "2" $HOME)`],
       [`[--prompt][it's "1" $HOME]()`, `[--prompt][it's "2" $HOME]()`],
       [`[--print][--session]${run}(it's "1" $HOME)`, `[--print][--resume]${run}(it's "2" $HOME)`],

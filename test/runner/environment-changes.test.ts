@@ -78,7 +78,7 @@ const look = async (isEnd = true) => {
     leftOut: diffs?.[0]?.filesLeftOut,
   };
 };
-const told = (files: readonly EnvironmentFileDiff[]) => files.map(({ path, kind }) => [path, Kind[kind]]);
+const kindsOf = (files: readonly EnvironmentFileDiff[]) => files.map(({ path, kind }) => [path, Kind[kind]]);
 
 describe("a look at a working tree", () => {
   test("shows no other repository of the machine by a link in its place", async () => {
@@ -110,7 +110,7 @@ describe("a look at a working tree", () => {
     }
     unlinkSync(tree);
     renameSync(elsewhere, tree);
-    expect(told((await look()).files)).toEqual([["ship/private.txt", "ADDED"]]);
+    expect(kindsOf((await look()).files)).toEqual([["ship/private.txt", "ADDED"]]);
   });
 
   test("shows what was committed and what was not, with renames and counts", async () => {
@@ -123,7 +123,7 @@ describe("a look at a working tree", () => {
     write("ignored", "not shown\n");
     const index = readFileSync(join(tree, ".git/index"));
     const { repository, files } = await look();
-    expect(told(files)).toEqual([
+    expect(kindsOf(files)).toEqual([
       ["ship/gone.txt", "DELETED"],
       ["ship/kept.txt", "CHANGED"],
       ["ship/new.txt", "ADDED"],
@@ -156,20 +156,20 @@ describe("a look at a working tree", () => {
   test("compares a turn with what the one before has left, and the first with what was checked out", async () => {
     await beginTurn(watched());
     write("first.txt", "first\n");
-    expect(told((await look()).turn)).toEqual([["ship/first.txt", "ADDED"]]);
+    expect(kindsOf((await look()).turn)).toEqual([["ship/first.txt", "ADDED"]]);
     await beginTurn(watched());
     write("first.txt", "changed\n");
     write("large", Buffer.alloc(LARGE));
-    expect(told((await look(false)).turn)).toEqual([
+    expect(kindsOf((await look(false)).turn)).toEqual([
       ["ship/first.txt", "CHANGED"],
       ["ship/large", "ADDED"],
     ]);
     const { files, turn } = await look();
-    expect(told(turn)).toEqual([
+    expect(kindsOf(turn)).toEqual([
       ["ship/first.txt", "CHANGED"],
       ["ship/large", "ADDED"],
     ]);
-    expect(told(files)).toEqual([
+    expect(kindsOf(files)).toEqual([
       ["ship/first.txt", "ADDED"],
       ["ship/large", "ADDED"],
     ]);
@@ -177,7 +177,7 @@ describe("a look at a working tree", () => {
     expect((await look()).turn).toEqual([]);
     await beginTurn(watched());
     rmSync(join(tree, "large"));
-    expect(told((await look()).turn)).toEqual([["ship/large", "DELETED"]]);
+    expect(kindsOf((await look()).turn)).toEqual([["ship/large", "DELETED"]]);
   });
 
   test("tells binary and large files by their size", async () => {
@@ -191,7 +191,7 @@ describe("a look at a working tree", () => {
       { path: "ship/large", kind: Kind.ADDED, sizeBytes: BigInt(LARGE), patchOmission: Omission.LARGE },
     ]);
     write("kept.txt", "one\ntwo\nthree\n");
-    expect(told((await look()).files)).toEqual([
+    expect(kindsOf((await look()).files)).toEqual([
       ["ship/binary", "ADDED"],
       ["ship/large", "ADDED"],
     ]);
@@ -208,10 +208,10 @@ describe("a look at a working tree", () => {
       ["c", ["CHANGED"]],
     ] as const) {
       write("large", Buffer.alloc(LARGE, content));
-      expect(told((await look()).files)).toEqual(kinds.map((kind) => ["ship/large", kind]));
+      expect(kindsOf((await look()).files)).toEqual(kinds.map((kind) => ["ship/large", kind]));
     }
     rmSync(join(tree, "large"));
-    expect(told((await look()).files)).toEqual([["ship/large", "DELETED"]]);
+    expect(kindsOf((await look()).files)).toEqual([["ship/large", "DELETED"]]);
   });
 
   test("masks secrets in patches and paths, also of several lines", async () => {
@@ -259,7 +259,7 @@ describe("a tree made to cheat", () => {
     write(".gitattributes", "* filter=evil diff=evil\n");
     write("kept.txt", "one\ntwo\n3\n");
     const { files } = await look();
-    expect(told(files)).toEqual([
+    expect(kindsOf(files)).toEqual([
       ["ship/.gitattributes", "ADDED"],
       ["ship/kept.txt", "CHANGED"],
     ]);
@@ -274,7 +274,7 @@ describe("a tree made to cheat", () => {
     write("kept.txt", "changed\n");
     write("named.txt", "changed\n");
     const { files } = await look();
-    expect(told(files)).toEqual([
+    expect(kindsOf(files)).toEqual([
       ["ship/.gitattributes", "ADDED"],
       ["ship/kept.txt", "CHANGED"],
       ["ship/named.txt", "CHANGED"],
@@ -285,7 +285,7 @@ describe("a tree made to cheat", () => {
   test.each([
     ["a .git file", () => writeFileSync(join(tree, ".git"), "gitdir: /elsewhere\n")],
     ["a link in its place", () => symlinkSync(join(tree, "../.."), join(tree, ".git"))],
-  ])("is told as a problem: %s", async (_, replace) => {
+  ])("is reported as a problem: %s", async (_, replace) => {
     renameSync(join(tree, ".git"), join(workspace.folder, "moved"));
     replace();
     const { repository, files } = await look();
@@ -293,7 +293,7 @@ describe("a tree made to cheat", () => {
     expect(files).toEqual([]);
   });
 
-  test("is told as a problem: objects elsewhere", async () => {
+  test("is reported as a problem: objects elsewhere", async () => {
     writeFileSync(join(tree, ".git/objects/info/alternates"), "/elsewhere\n");
     expect((await look()).repository?.problem).toContain("alternates");
   });
@@ -307,7 +307,7 @@ describe("a tree made to cheat", () => {
     execFileSync("mkfifo", [join(tree, "gone.txt")]);
     chmodSync(join(tree, "kept.txt"), 0o755);
     const { files } = await look();
-    expect(told(files)).toEqual([
+    expect(kindsOf(files)).toEqual([
       ["ship/gone.txt", "CHANGED"],
       ["ship/inner", "ADDED"],
       ["ship/kept.txt", "CHANGED"],
@@ -317,7 +317,7 @@ describe("a tree made to cheat", () => {
     expect(files[2]).toMatchObject({ oldMode: "100644", newMode: "100755", patch: "" });
   });
 
-  test("has names and lines that pass for others, told as they are", async () => {
+  test("has names and lines that pass for others, shown as they are", async () => {
     const evil = "a\n+b\u001b[2J\tdiff --git x";
     write(evil, "x\rdiff --git a/kept.txt b/kept.txt\n@@ -1 +1 @@\r@@ -9 +9 @@\n");
     write("z", "last\n");
@@ -327,7 +327,7 @@ describe("a tree made to cheat", () => {
       "@@ -0,0 +1,2 @@\n+x\rdiff --git a/kept.txt b/kept.txt\n+@@ -1 +1 @@\r@@ -9 +9 @@\n",
     );
     expect(files.at(-1)).toMatchObject({ path: "ship/z", patch: "@@ -0,0 +1 @@\n+last\n" });
-    expect(told(files)).toContainEqual(["ship/f\ufffd", "ADDED"]);
+    expect(kindsOf(files)).toContainEqual(["ship/f\ufffd", "ADDED"]);
   });
 
   test("cannot damage what the runner keeps for good", async () => {

@@ -318,7 +318,7 @@ describe("a repository that a step has changed", () => {
     expect(stage.remote.list(commit)).toEqual(["a.txt", "new.txt"]);
   });
 
-  test("keeps text as its attributes say, and what stands for a large file as it is", async () => {
+  test("keeps text as its attributes say, and the placeholder of a large file as it is", async () => {
     const stage = await Stage.begin();
     stage.write(".gitattributes", "*.txt text eol=lf\n*.bin filter=lfs -text\n");
     const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${"0".repeat(64)}\nsize 1\n`;

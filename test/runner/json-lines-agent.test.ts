@@ -36,7 +36,7 @@ const inline = (code: string, more: Partial<RunningAgentOptions> = {}) => {
 };
 
 describe("a conversation", () => {
-  test("is told turn by turn: what the agent got, what it answered, and that it waits", async () => {
+  test("is reported turn by turn: what the agent got, what it answered, and that it waits", async () => {
     const agent = await scripted();
     await agent.until(() => countWaits(agent) === 1);
     agent.say("one", "echo hello\ncount");
@@ -149,7 +149,7 @@ describe("a conversation", () => {
 
   test("takes what is steered into the turn that goes on", async () => {
     const agent = await scripted();
-    // Far longer than this process may stand still before it hears of the first step.
+    // Far longer than this process may stall before it hears of the first step.
     const steps = Array.from({ length: 20 }, (_, index) => `text: step ${index + 1}\n`);
     agent.say("one", "slow 20");
     await agent.until(() => agent.output().length > 0);
@@ -199,7 +199,7 @@ describe("a conversation", () => {
     expect(readFileSync(join(agents, run, "images", images[0] ?? ""))).toEqual(data);
   });
 
-  test("tells what an agent waits for, what it uses and how it stands", async () => {
+  test("tells what an agent waits for, what it uses and the state of its goal", async () => {
     const agent = await scripted();
     agent.say("one", "goal completed\nslow 1\nwait 3");
     await agent.until(() => countWaits(agent) === 2);
@@ -281,7 +281,7 @@ describe("a conversation", () => {
 });
 
 describe("an agent that breaks the form", () => {
-  test("has that told as errors, and is heard on", async () => {
+  test("has that reported as errors, and is read on", async () => {
     const agent = await inline(`
       print("no JSON\\n\\n");
       print("[1]\\n" + "x".repeat(1_048_577) + "\\n" + "\\xff\\n");
@@ -310,7 +310,7 @@ describe("an agent that breaks the form", () => {
     ]);
   });
 
-  test("has no more of it told after a while", async () => {
+  test("has no more of it reported after a while", async () => {
     const agent = await inline(`print("x\\n".repeat(5_000)); say({ type: "text", content: "done" });`);
     await agent.until(() => agent.output().includes("text: done"));
     expect(agent.output()).toHaveLength(101);
@@ -321,19 +321,19 @@ describe("an agent that breaks the form", () => {
     const agent = await inline(`got = ({ type, id }) => {
       if (type !== "user_input") return;
       say({ type: "turn_done" });
-      say({ type: "text", content: "told" });
+      say({ type: "text", content: "reported" });
       say({ type: "seen", id }); say({ type: "turn_done" });
     };`);
     agent.say("one", "x");
     await agent.until(() => countWaits(agent) === 2);
     expect(agent.output()).toEqual([
       expect.stringMatching(/a turn was ended whose input was not confirmed/),
-      "text: told",
+      "text: reported",
     ]);
     expect(agent.states()).toEqual(["WAITING", "RUNNING", "WAITING"]);
   });
 
-  test("is told in pieces that the service takes: texts cut nowhere, others at their limits", async () => {
+  test("is reported in pieces that the service takes: texts cut nowhere, others at their limits", async () => {
     const agent = await inline(`
       say({ type: "text", content: "😀".repeat(40_000) + "end" });
       say({ type: "text", content: "" });
@@ -354,7 +354,7 @@ describe("an agent that breaks the form", () => {
 });
 
 describe("an agent that was started again", () => {
-  test("says what it waits for without having been told anything", async () => {
+  test("says what it waits for without any input", async () => {
     const interests = [{ id: "tea", timer: "3s" }];
     const agent = await inline(
       `got = ({ type }) => type === "start" && say(${JSON.stringify({ type: "wait", interests })});`,
@@ -412,7 +412,7 @@ describe("the end", () => {
     expect(message.length).toBe(4_096);
   });
 
-  test("is told to have come from a model that cannot be reached, where the agent says so", async () => {
+  test("is attributed to a model that cannot be reached, where the agent says so", async () => {
     const agent = await inline(`process.stdin.destroy();
       say({ type: "error", message: "no answer", reason: "model_unreachable" });
       process.exitCode = 1;`);
@@ -427,13 +427,13 @@ describe("the end", () => {
     expect(agent.seenInputIds()).toEqual([]);
   });
 
-  test("of a program that is not there is told as such", async () => {
+  test("of a program that is not there is reported as such", async () => {
     const agent = await start({ command: ["/no/such/program"] });
     expect(await agent.ended).toMatchObject({ reason: "command_not_started" });
     expect(agent.states()).toEqual([]);
   });
 
-  test("comes soon after the agent was told to stop, and its last words are told", async () => {
+  test("comes soon after the agent was asked to stop, and its last words are reported", async () => {
     const agent = await inline(`got = ({ type }) => {
       if (type === "stop") { say({ type: "text", content: "stopping" }); process.exit(0); }
       say({ type: "text", content: type });
@@ -459,7 +459,7 @@ describe("the end", () => {
     expect(states).toEqual([expect.stringMatching(/gone|Z|X/), expect.stringMatching(/gone|Z|X/)]);
   });
 
-  test("comes when the lease is lost, and nothing is told any more", async () => {
+  test("comes when the lease is lost, and nothing is reported any more", async () => {
     const agent = await scripted();
     agent.say("one", "slow 1000");
     await agent.until(() => agent.output().length >= 2);
@@ -474,7 +474,7 @@ describe("the agent of a step", () => {
   const metadata = { role: AgentExecutionRole.WORKFLOW };
   const work = { agentExecution: { id: "01900000-0000-7000-8000-00000000000c", metadata } };
 
-  test("waits when it has done what it was told, also where its program ends then, until it is stopped", async () => {
+  test("waits when it has done its task, also where its program ends then, until it is stopped", async () => {
     const agent = await scripted({ work });
     agent.say("one", "echo done\nleave");
     await agent.until(() => countWaits(agent) === 1);
@@ -485,7 +485,7 @@ describe("the agent of a step", () => {
     expect(await agent.ended).toBeInstanceOf(WorkInterrupted);
   });
 
-  test("has failed where its program ends before it was told anything", async () => {
+  test("has failed where its program ends before it received anything", async () => {
     const agent = await inline("process.stdin.destroy();", { work });
     expect(await agent.ended).toMatchObject({ reason: "agent_failed" });
   });
@@ -503,7 +503,7 @@ describe("the agent of a step", () => {
 });
 
 describe("an agent's program", () => {
-  test("is told of its run, its policies and its settings, and finds them in its environment", async () => {
+  test("receives its run, its policies and its settings, and finds them in its environment", async () => {
     const agent = await inline(
       `got = (line) => {
         const variables = Object.entries(process.env).filter(([name]) => name.startsWith("CHARTROOM_"));
@@ -597,7 +597,7 @@ describe("an agent's program", () => {
       { onReport: ({ blocks }) => (blocks.length > 0 ? gate.promise : undefined) },
     );
     let before = -1;
-    // It stands still once the pipe and the reports that wait are full.
+    // It stops once the pipe and the reports that wait are full.
     for (let now = 0; now !== before || now === 0; ) {
       before = now;
       await delay(400);

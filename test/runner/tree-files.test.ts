@@ -147,15 +147,17 @@ describe("a path", () => {
     })();
     const seen = new Map<string, number>();
     for (let round = 0; round < 300; round++) {
-      const told = await read("ship/deck/a.txt").then(
+      const result = await read("ship/deck/a.txt").then(
         ({ text }) => text,
         ({ reason }) => reason,
       );
-      seen.set(told, (seen.get(told) ?? 0) + 1);
+      seen.set(result, (seen.get(result) ?? 0) + 1);
     }
     isOver = true;
     await swapping;
-    expect([...seen.keys()].filter((told) => !/^(inside|file_unfit|file_absent)$/.test(told))).toEqual([]);
+    expect([...seen.keys()].filter((result) => !/^(inside|file_unfit|file_absent)$/.test(result))).toEqual(
+      [],
+    );
   });
 
   test("to a hard link shows what the tree's owner has put there, masked", async () => {

@@ -334,7 +334,7 @@ describe("over HTTP", () => {
     await Promise.all([server.close(), trap.close()]);
   });
 
-  test("a wrong credential is told without its value", async () => {
+  test("a wrong credential is reported without its value", async () => {
     const served = bareRepository(temporaryFolder(), { "a.txt": "one\n" }, "ship.git");
     const server = await serveGit(dirname(served.folder), { credential: { user: "oauth2", password: "x" } });
     commit();

@@ -181,7 +181,7 @@ describe("redirects", () => {
 });
 
 describe("answers", () => {
-  /** One that knows the host, which takes as many attempts as this process stands still in. */
+  /** One that knows the host, which takes as many attempts as this process stalls in. */
   const inAHurry = async () => {
     const hurried = createSourceControl(
       { allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) },

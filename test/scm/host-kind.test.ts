@@ -27,13 +27,13 @@ describe("which API a host speaks", () => {
     ["gitea.example.org:3000", "gitea"],
     ["Forgejo.example.org", "gitea"],
     ["codeberg.org", "gitea"],
-  ])("is told by the name of %s", async (name, kind) => {
+  ])("is recognized by the name of %s", async (name, kind) => {
     // Without a resolver that knows the made-up ones: nothing is asked.
     const scm = createSourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
     expect(await scm.hostKind(name)).toBe(kind);
   });
 
-  test("is not told by a name that tells both", async () => {
+  test("is not recognized by a name that fits both", async () => {
     const scm = createSourceControl({ allowPrivateAddresses: false, plainHttpHosts: new Set() });
     await expect(scm.hostKind("github-mirror.gitlab.invalid")).rejects.toMatchObject({ kind: "unavailable" });
   });

@@ -38,7 +38,7 @@ const ship: ProjectPage = {
   countLimit: undefined,
 };
 
-/** With more time for a search than a process stands still, unless told otherwise. */
+/** With more time for a search than a process stalls, unless given otherwise. */
 function searchesOf(file: string, limitMs = 60_000, crowdedMs?: number): Searches {
   const searches = new Searches(file, limitMs, crowdedMs);
   open.push(searches);
@@ -171,7 +171,7 @@ test("a search sees what was committed before", async () => {
   expect(listed.projects.map((project) => project.id)).toEqual([id]);
 });
 
-test("one organization may have 100 searches waiting, and others theirs beside them", async () => {
+test("one organization may have 100 searches waiting, and others theirs at the same time", async () => {
   const other = await made.createOrganization("island");
   const searches = searchesOf(ownFile());
   const search = (by: Caller) => outcome(searches.search("projects", by, ship));
@@ -220,7 +220,7 @@ test("a search whose transaction the engine ends tells the engine's failure, and
   new Database(ownFile()).prepare("vacuum into ?").run(file);
   const searches = searchesOf(file);
   expect(await outcome(searches.search("projects", caller, ship))).toBe("found");
-  // What the thread must read next stands in the log, and that breaks off.
+  // What the thread must read next is in the log, and that breaks off.
   const { raw, close } = openConnection(file, "writer");
   raw.exec("update project_search_range set last_row = last_row + 1");
   const log = `${file}-wal`;

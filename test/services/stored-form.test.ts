@@ -28,7 +28,7 @@ test("what reads copy is what would be written of the message", async () => {
     initializer: {
       specs: [{ spec: { case: "git", value: { remoteUri: "https://git.example.org/a/b.git" } } }],
     },
-    technicalDescription: "not told by reads",
+    technicalDescription: "not shown by reads",
     annotations: { usedBy: "}" },
   });
   const id = project?.id ?? "";
@@ -109,7 +109,7 @@ test("what a created or changed project is answered with is what would be writte
     id,
     desiredPhase: 1,
     metadata: { name: "a lamp", organizationId: caller.organizationId },
-    technicalDescription: "told by what creates and changes",
+    technicalDescription: "shown by what creates and changes",
   });
   const written = await made.store.write(SYSTEM, "test", (tx) => insertProject(tx, caller, project));
   expect(storedTextOf(written)).toBe(toJsonString(ProjectSchema, project, JSON_FORM));
@@ -121,9 +121,9 @@ test("what a created or changed project is answered with is what would be writte
     const after = create(ProjectSchema, { ...before, automationsFilePath: "a.yaml" });
     const text = storedTextOf(await updateProject(tx, caller, before, after)) ?? "";
     expect(text).toBe(toJsonString(ProjectSchema, after, JSON_FORM));
-    const told = JSON.parse(text);
-    expect(told.technicalDescription).toBe("told by what creates and changes");
-    expect(told.usedBy.totalSubjects).toBe(1);
+    const read = JSON.parse(text);
+    expect(read.technicalDescription).toBe("shown by what creates and changes");
+    expect(read.usedBy.totalSubjects).toBe(1);
   });
 });
 

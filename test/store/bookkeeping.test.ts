@@ -77,7 +77,7 @@ describe("a note", () => {
     expect(await lastUses()).toEqual([8, 8]);
   });
 
-  test("shares its commit with writes that wait beside it", async () => {
+  test("shares its commit with writes that wait at the same time", async () => {
     const outcomes = await Promise.allSettled([
       store.note("token", "a", { last_used_at: 9 }),
       store.write(SYSTEM, "test", async () => {

@@ -4,35 +4,35 @@ import { stopAll } from "../harness/server.ts";
 import { ONE, openWithOrganizations } from "./made-up-changes.ts";
 
 let store: Store;
-let told: string[];
+let changed: string[];
 
 beforeEach(async () => {
   ({ store } = await openWithOrganizations());
-  told = [];
+  changed = [];
 });
 afterEach(() => store.close());
 afterAll(stopAll);
 
 const write = (fn: (tx: WriteTransaction) => void) => store.write(SYSTEM, "test", async (tx) => fn(tx));
-const listen = (id: string) => store.onChange(id, () => told.push(id));
+const listen = (id: string) => store.onChange(id, () => changed.push(id));
 
-test("who waits for a resource is told of the commits that change it, recorded or not", async () => {
+test("who waits for a resource learns of the commits that change it, recorded or not", async () => {
   listen("a");
   listen("b");
   await write((tx) => tx.touch("a"));
-  expect(told).toEqual(["a"]);
+  expect(changed).toEqual(["a"]);
   await write((tx) =>
     tx.record({ organizationId: ONE, type: "project", id: "b", kind: "created", after: "{}" }),
   );
-  expect(told).toEqual(["a", "b"]);
+  expect(changed).toEqual(["a", "b"]);
   await write(() => undefined);
-  expect(told).toEqual(["a", "b"]);
+  expect(changed).toEqual(["a", "b"]);
 });
 
 test("writes of one commit tell of a resource once", async () => {
   listen("a");
   await Promise.all([write((tx) => tx.touch("a")), write((tx) => tx.touch("a"))]);
-  expect(told).toEqual(["a"]);
+  expect(changed).toEqual(["a"]);
 });
 
 test("a write that fails tells nobody", async () => {
@@ -43,14 +43,14 @@ test("a write that fails tells nobody", async () => {
   });
   await expect(failing).rejects.toThrow("no");
   await write((tx) => tx.touch("b"));
-  expect(told).toEqual([]);
+  expect(changed).toEqual([]);
 });
 
-test("who has left is told no more, no matter who else waits for the same", async () => {
+test("who has left learns nothing more, no matter who else waits for the same", async () => {
   const leave = listen("a");
   listen("a");
   leave();
   leave();
   await write((tx) => tx.touch("a"));
-  expect(told).toEqual(["a"]);
+  expect(changed).toEqual(["a"]);
 });

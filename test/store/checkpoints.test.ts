@@ -25,7 +25,7 @@ afterAll(async () => {
   await stopAll();
 });
 
-/** Opens the store that it is told, writes, and closes it when it is told. */
+/** Opens the store that it is given, writes, and closes it when asked to. */
 const CLOSING = `
   import { openStore } from "./src/store/sqlite/open.ts";
   const audit = { keyId: "test", mac: () => new Uint8Array(32) };
@@ -61,16 +61,16 @@ testWithSlowDisk(
   },
 );
 
-describe("the log beside the file", () => {
-  let beside: Database.Database;
+describe("the log next to the file", () => {
+  let reader: Database.Database;
   let isEnough: boolean;
   beforeEach(() => {
     store = openAt(dataDir);
-    beside = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
+    reader = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
     isEnough = false;
   });
   afterEach(async () => {
-    beside.close();
+    reader.close();
     await store.close();
   });
 
@@ -89,14 +89,14 @@ describe("the log beside the file", () => {
     };
     await Promise.all([client("one"), client("two")]);
   };
-  const pages = () => (beside.pragma("wal_checkpoint(NOOP)") as [{ log: number }])[0].log;
+  const pages = () => (reader.pragma("wal_checkpoint(NOOP)") as [{ log: number }])[0].log;
   /** Resolves when the engine has begun the log again so many times; fails when it does not. */
-  const begunAnew = async (times: number) => {
+  const begunAgain = async (times: number) => {
     let before = 0;
     let count = 0;
     await until(
       async () => {
-        beside.prepare("select 1 from migration").get();
+        reader.prepare("select 1 from migration").get();
         const now = pages();
         if (now < before) count += 1;
         before = now;
@@ -108,23 +108,23 @@ describe("the log beside the file", () => {
 
   test("begins again, over and over, under writes and reads that never pause", async () => {
     const loading = load();
-    await begunAnew(3).finally(() => {
+    await begunAgain(3).finally(() => {
       isEnough = true;
     });
     await loading;
   });
 
   test("grows while somebody reads an older state, holds up no write, and begins again after that", async () => {
-    beside.exec("begin");
-    beside.prepare("select 1 from migration").get();
+    reader.exec("begin");
+    reader.prepare("select 1 from migration").get();
     const loading = load();
     const size = () => statSync(join(dataDir, `${DATABASE_FILE}-wal`)).size;
     await until(
       async () => size(),
       (bytes) => bytes > 3 * CHECKPOINT_PAGES * 4096,
     );
-    beside.exec("commit");
-    await begunAnew(1).finally(() => {
+    reader.exec("commit");
+    await begunAgain(1).finally(() => {
       isEnough = true;
     });
     await loading;

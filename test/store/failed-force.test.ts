@@ -37,7 +37,7 @@ const PROBLEM = "the disk of the data folder fails";
 const FAILED = ["StoreUnavailable", PROBLEM, "SQLITE_IOERR_FSYNC"];
 const taken = (names: readonly string[], found: readonly string[]) => ({
   answers: names.map(() => "taken"),
-  isTold: true,
+  areListenersCalled: true,
   found,
 });
 
@@ -49,14 +49,14 @@ testWithSlowDisk(
     disk.failFor("-wal");
     expect(await writer.write(["b", "c", "d"])).toEqual({
       answers: [FAILED, FAILED, FAILED],
-      isTold: false,
+      areListenersCalled: false,
       problem: PROBLEM,
       afterProbe: PROBLEM,
       found: ["a"],
     });
-    const beside = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
-    expect(beside.prepare("select name from fact").pluck().all()).toEqual(["a"]);
-    beside.close();
+    const reader = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
+    expect(reader.prepare("select name from fact").pluck().all()).toEqual(["a"]);
+    reader.close();
     disk.restore();
     expect(await writer.write(["c", "e"])).toEqual({
       ...taken(["c", "e"], ["a", "c", "e"]),
@@ -83,12 +83,12 @@ testWithSlowDisk(
     const facts = await factsIn(store);
     expect([["a"], ["a", "b", "c"]]).toContainEqual(facts);
     // The start has copied the log into the file, whose force is worth something.
-    const beside = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
-    beside.prepare("select 1 from fact").get();
-    const [pass] = beside.pragma("wal_checkpoint(NOOP)") as [{ log: number; checkpointed: number }];
+    const reader = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
+    reader.prepare("select 1 from fact").get();
+    const [pass] = reader.pragma("wal_checkpoint(NOOP)") as [{ log: number; checkpointed: number }];
     expect(pass.log).toBeGreaterThan(0);
     expect(pass.checkpointed).toBe(pass.log);
-    beside.close();
+    reader.close();
     await store.write(SYSTEM, "test", async (tx) => {
       await builderOf(tx.db).insertInto("fact").values({ name: "d", value: "" }).execute();
     });

@@ -13,7 +13,7 @@ afterAll(async () => {
   await stopAll();
 });
 
-/** Takes the lock at an instant that several processes are given, says whether it has it, and keeps it until told. */
+/** Takes the lock at an instant that several processes are given, says whether it has it, and keeps it until it reads a line. */
 const HOLDER = `
   import { lockFolder } from "./src/store/sqlite/lock.ts";
   const [, folder] = process.argv;

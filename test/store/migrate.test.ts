@@ -112,7 +112,7 @@ and read what changed in that file.\n\n${(error as Error).message}`,
 });
 
 describe("a migration", () => {
-  test("runs once, in order, and is told when it ran", () => {
+  test("runs once, in order, and its time is kept", () => {
     const file = newFile();
     expect(within(file, (raw) => migrate(raw, [...MIGRATIONS, SECOND]))).toEqual([
       ...MIGRATIONS.map(({ name }) => name),
@@ -123,7 +123,7 @@ describe("a migration", () => {
     expect(factsIn(file)).toEqual(["second"]);
   });
 
-  test("is told when it begins on data of an earlier release, and of a new file is not", () => {
+  test("is announced when it begins on data of an earlier release, and not for a new file", () => {
     const begun: string[] = [];
     const begins = (name: string) => void begun.push(name);
     const file = newFile();
@@ -134,7 +134,7 @@ describe("a migration", () => {
     expect(begun).toEqual([SECOND.name, THIRD.name]);
   });
 
-  test("that fails leaves the file as it was, and a mended one can run later", () => {
+  test("that fails leaves the file as it was, and a corrected one can run later", () => {
     const file = fileWithData();
     const before = schemaIn(file);
     expect(() => within(file, (raw) => migrate(raw, [...MIGRATIONS, FAILING, THIRD]))).toThrow(
@@ -171,7 +171,7 @@ describe("a migration whose process is killed", () => {
   /** The last one that changes tables: others rewrite rows in portions (workflow/migrated-progress.test.ts). */
   const last = MIGRATIONS.findLastIndex((migration) => "statements" in migration);
 
-  /** Migrates the file that it is given and stands still before the end of the last migration. */
+  /** Migrates the file that it is given and is suspended before the end of the last migration. */
   const MIGRATOR = `
     import { writeSync } from "node:fs";
     import { openConnection } from "./src/store/sqlite/connection.ts";

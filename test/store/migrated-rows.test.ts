@@ -427,7 +427,7 @@ describe("an execution of an earlier release", () => {
           .all(),
     ) as [string, string][];
     const [[failures = "", warnings = ""] = [], without] = rows;
-    const told = JSON.parse(failures).map(({ message, meta }: { message: string; meta: object }) => [
+    const entries = JSON.parse(failures).map(({ message, meta }: { message: string; meta: object }) => [
       message,
       meta,
     ]);
@@ -436,17 +436,17 @@ describe("an execution of an earlier release", () => {
       workflow_execution_action_id: id,
       action_name: name,
     });
-    expect(told.slice(0, 3)).toEqual([
+    expect(entries.slice(0, 3)).toEqual([
       ["one", meta("a1", "r1")],
       ["two", meta("a1", "r1")],
       ["10", meta("b10", "r10")],
     ]);
-    expect([told.length, JSON.parse(warnings).length]).toEqual([10, 1]);
+    expect([entries.length, JSON.parse(warnings).length]).toEqual([10, 1]);
     expect(without).toEqual(["[]", "[]"]);
   });
 });
 
-test("the plan of an execution of an earlier release moves beside its row, which keeps the limits", () => {
+test("the plan of an execution of an earlier release moves to a row of its own, which keeps the limits", () => {
   const text = (command: string) => ({ limits: { maxParallel: 2 }, steps: [{ task: { command } }] });
   const spec = {
     session: "s",

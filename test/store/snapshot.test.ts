@@ -78,7 +78,7 @@ test.each([
   expect(seen).toEqual([["a"], ["a", "b"], ["a", "b", "c"]]);
 });
 
-test("a listener sees what the commit that it is told of changed", async () => {
+test("a listener sees what the commit that it is called for changed", async () => {
   const seen: Promise<string[]>[] = [];
   store.onCommit(() => seen.push(factsIn(store)));
   for (const names of [["a"], ["a", "b"]]) {

@@ -270,7 +270,7 @@ describe("a write", () => {
 });
 
 /**
- * Waits until the event loop has turned: on a machine that stands still, a timer is due by the end
+ * Waits until the event loop has turned: on a machine that stalls, a timer is due by the end
  * of the turn that set it, and the store need not notice.
  */
 async function untilLaterTurn(wait: () => Promise<unknown>): Promise<void> {

@@ -33,7 +33,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { names, bytes }: { names: string[]; bytes: number } = JSON.parse(line);
   const before = commits;
   const outcomes = await Promise.allSettled(names.map((name) => write(name, bytes)));
-  const isTold = commits > before;
+  const areListenersCalled = commits > before;
   const problem = store.problem();
   await store.probe();
   const answers = outcomes.map((outcome) => {
@@ -44,6 +44,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   const facts = await builderOf(store.reader).selectFrom("fact").select("name").orderBy("name").execute();
   const found = facts.map(({ name }) => name);
   process.stdout.write(
-    `${JSON.stringify({ answers, isTold, problem, afterProbe: store.problem(), found })}\n`,
+    `${JSON.stringify({ answers, areListenersCalled, problem, afterProbe: store.problem(), found })}\n`,
   );
 }

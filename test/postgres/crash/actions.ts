@@ -143,7 +143,7 @@ export async function actionsOf(
   return found.flat();
 }
 
-/** Returns the contradictions between what runners did and what is told of the actions, in words. */
+/** Returns the contradictions between what runners did and what is shown of the actions, in words. */
 export function actionProblems(actions: readonly Answer["body"][], events: readonly WorkEvent[]): string[] {
   return actions.flatMap(({ id, status }) => {
     const own = events.filter(({ actionId }) => actionId === id);
@@ -157,7 +157,7 @@ export function actionProblems(actions: readonly Answer["body"][], events: reado
       ...(new Set(begun).size === begun.length ? [] : [`an attempt was given out twice: ${begun}`]),
       ...(begun.every((attempt) => attempt <= status.attempt)
         ? []
-        : [`attempts ${begun}, told ${status.attempt}`]),
+        : [`attempts ${begun}, shown ${status.attempt}`]),
       ...(attemptsOf("finished").length <= 1 ? [] : ["it was finished twice"]),
       ...(attemptsOf("finished").every((attempt) => attempt === status.attempt)
         ? []

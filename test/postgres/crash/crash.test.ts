@@ -23,7 +23,7 @@ const PLAN = {
   shutdowns: 5,
   cuts: ["silent", "silent", "refused", "unheard-commits", "unheard-commits"],
 } as const;
-/** Jobs write beside the requests; a lease outlives most of what happens, and not all. */
+/** Jobs write alongside the requests; a lease outlives most of what happens, and not all. */
 const ARGS = ["--removal-interval", "1", "--popularity-interval", "1", "--lease-duration", "15"];
 
 let cluster: PostgresCluster;
@@ -46,13 +46,13 @@ test("whatever happens to servers, database and network, what was acknowledged i
   const url = await emptyDatabase(cluster);
   const fleet = await startFleet(url, SERVERS, [...ARGS, "--log-level", "warn"]);
   const { api, dataDir } = fleet;
-  const beside = await addOrganization({ dataDir }, "beside");
+  const other = await addOrganization({ dataDir }, "other");
   // Of its own, so that no runner changes the environments that the ledger knows.
   const workplace = { url: api.url, token: (await addOrganization({ dataDir }, "workplace")).token };
   const names = Array.from({ length: CLIENTS }, (_, index) => `client ${index}`);
   const tenants = [
     { token: api.token, names: names.slice(3) },
-    { token: beside.token, names: names.slice(0, 3) },
+    { token: other.token, names: names.slice(0, 3) },
   ].map(({ token, names: own }) => ({
     calls: steadyCalls({ url: api.url, token }),
     token,

@@ -157,12 +157,12 @@ describe("blocking an account", () => {
     const first = await serviceAccountToken(member.accountId, "first");
     const second = await serviceAccountToken(member.accountId, "second");
     const other = await serviceAccountToken(administrator.accountId, "other");
-    const { disabledServiceAccountTokens: told } = await block("left");
-    expect(told.map(({ id, description }) => [id, description])).toEqual([
+    const { disabledServiceAccountTokens: listed } = await block("left");
+    expect(listed.map(({ id, description }) => [id, description])).toEqual([
       [first, "first"],
       [second, "second"],
     ]);
-    expect(told[0]?.lastUsed).toBeDefined();
+    expect(listed[0]?.lastUsed).toBeDefined();
     const rows = await builderOf(testStore.store.reader)
       .selectFrom("token")
       .select(["id", "disabled_at"])

@@ -165,7 +165,7 @@ describe("events of a subscription", () => {
     expect(sent).toHaveLength(1);
   });
 
-  test("that were removed before they were sent are told of", async () => {
+  test("that were removed before they were sent are reported", async () => {
     const { id } = await subscribe();
     await project("one");
     await write((tx) =>

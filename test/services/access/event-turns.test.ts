@@ -112,7 +112,7 @@ test("slow targets go behind those that wait, however often what is due is looke
   const [first = "", second = ""] = asked;
   end(first);
   await waitFor(5);
-  // The first is due again, and found beside the one that waits.
+  // The first is due again, and found next to the one that waits.
   await deliveries.run();
   end(second);
   await waitFor(6);

@@ -61,8 +61,8 @@ async function apply(keep: Partial<Retention>): Promise<[kind: string, rows: num
   await applyRetention(made.store, retention(keep), made.clock.now, ({ kind, rows }) =>
     removed.push([kind, rows]),
   );
-  const told = preview.map(({ kind, rows }): [string, number] => [kind, rows]);
-  expect(told.sort()).toEqual(removed.sort());
+  const previewed = preview.map(({ kind, rows }): [string, number] => [kind, rows]);
+  expect(previewed.sort()).toEqual(removed.sort());
   return removed;
 }
 
@@ -539,8 +539,8 @@ describe("what would go", () => {
       },
     ]);
     expect(kinds[0]?.bytes).toBeGreaterThan(0n);
-    const told = await previewRetention(made.store, defaults, now);
-    const own = told.filter(({ organizationId }) => organizationId === caller.organizationId);
+    const previewed = await previewRetention(made.store, defaults, now);
+    const own = previewed.filter(({ organizationId }) => organizationId === caller.organizationId);
     expect(own.map(({ rows, bytes }) => [rows, BigInt(bytes)])).toEqual(
       kinds.filter(({ count }) => count > 0).map(({ count, bytes }) => [count, bytes]),
     );

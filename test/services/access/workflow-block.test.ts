@@ -125,7 +125,7 @@ test("an account without workflows names none", async () => {
 });
 
 test.each(["a member that leaves", "a service account that is deleted"])(
-  "what runs as %s is stopped at once, and its runner told so",
+  "what runs as %s is stopped at once, and its runner asked to stop",
   async (executor) => {
     const serviceAccounts = operationsOf(
       ServiceAccounts,

@@ -39,8 +39,8 @@ beforeEach(async () => {
 });
 afterEach(() => made.close());
 
-/** How a run stands, read by an administrator. */
-async function stand(id: string) {
+/** The state of a run, read by an administrator. */
+async function stateOf(id: string) {
   const { spec, status } = (await runs.get(id)) ?? {};
   const { phase, failureReason, failureMessage } = status ?? {};
   return { phase, desiredPhase: spec?.desiredPhase, failureReason, failureMessage };
@@ -73,16 +73,16 @@ describe("a run whose environment", () => {
     const id = await runs.start();
     const [given] = await runs.lease(WorkKind.ENVIRONMENT);
     await runs.finish(given ?? (undefined as never), Outcome.FAILED, { message: "no such branch" });
-    expect(await stand(id)).toEqual(failed(Reason.ENVIRONMENT, "its environment failed: no such branch"));
+    expect(await stateOf(id)).toEqual(failed(Reason.ENVIRONMENT, "its environment failed: no such branch"));
   });
 
   test("is stopped by a person fails once its runner has let it go", async () => {
     const { id, given } = await runs.running();
     await own.environments.stopEnvironment({ environmentId: await environmentIdOf(id) });
-    expect(await stand(id)).toMatchObject({ phase: Phase.RUNNING, desiredPhase: Phase.STOPPED });
+    expect(await stateOf(id)).toMatchObject({ phase: Phase.RUNNING, desiredPhase: Phase.STOPPED });
     expect(await runner.renewLease(runs.named(given))).toMatchObject({ stop: true });
     await runs.finish(given, Outcome.STOPPED);
-    expect(await stand(id)).toEqual(failed(Reason.ENVIRONMENT, "its environment was stopped"));
+    expect(await stateOf(id)).toEqual(failed(Reason.ENVIRONMENT, "its environment was stopped"));
   });
 
   test("is deleted, also by force, fails", async () => {
@@ -91,7 +91,7 @@ describe("a run whose environment", () => {
       await own.environments.deleteEnvironment({ environmentId: await environmentIdOf(id), force });
       await runs.finish(given, Outcome.STOPPED);
       const message = force ? "its environment was removed" : "its environment was deleted";
-      expect(await stand(id)).toEqual(failed(Reason.ENVIRONMENT, message));
+      expect(await stateOf(id)).toEqual(failed(Reason.ENVIRONMENT, message));
       // The deletion of the first one is not what the second waits for.
       for (const work of await runs.lease(WorkKind.ENVIRONMENT)) await runs.finish(work);
     }
@@ -107,7 +107,7 @@ describe("a run whose environment", () => {
     const id = await runs.start();
     made.clock.now += DAY_MS;
     await stopExpiredEnvironments(made.store, made.clock.now);
-    expect(await stand(id)).toEqual(failed(Reason.ENVIRONMENT, "its environment was stopped"));
+    expect(await stateOf(id)).toEqual(failed(Reason.ENVIRONMENT, "its environment was stopped"));
   });
 
   test("goes down by itself fails, and another may bring it up again", async () => {
@@ -118,7 +118,7 @@ describe("a run whose environment", () => {
       environment: { phase: EnvironmentPhase.STOPPED, failureMessage: "the disk is full" },
     });
     await runs.finish(given, Outcome.STOPPED);
-    expect(await stand(id)).toEqual(
+    expect(await stateOf(id)).toEqual(
       failed(Reason.ENVIRONMENT, "its environment went down: the disk is full"),
     );
     const next = await runs.start({
@@ -126,7 +126,7 @@ describe("a run whose environment", () => {
     });
     await runs.bringUp();
     await runs.takeOn();
-    expect(await stand(next)).toMatchObject({ phase: Phase.RUNNING });
+    expect(await stateOf(next)).toMatchObject({ phase: Phase.RUNNING });
   });
 
   test("is stopped is started by the next run in it", async () => {
@@ -138,7 +138,7 @@ describe("a run whose environment", () => {
     });
     await runs.bringUp();
     await runs.takeOn();
-    expect(await stand(id)).toMatchObject({ phase: Phase.RUNNING });
+    expect(await stateOf(id)).toMatchObject({ phase: Phase.RUNNING });
   });
 });
 
@@ -152,16 +152,16 @@ describe("a blocked account", () => {
     // The one that no runner took on was never started.
     expect(receipt.environmentsStopped).toBe(1);
     for (const each of [id, waiting]) {
-      expect(await stand(each)).toEqual(failed(Reason.SERVICE, "the account of its creator was blocked"));
+      expect(await stateOf(each)).toEqual(failed(Reason.SERVICE, "the account of its creator was blocked"));
     }
-    expect(await stand(mine)).toMatchObject({ phase: Phase.PENDING });
+    expect(await stateOf(mine)).toMatchObject({ phase: Phase.PENDING });
     const blocked = { reason: ErrorReason.ACCOUNT_BLOCKED };
     await expect(runner.renewLease(runs.named(given))).rejects.toMatchObject(blocked);
     await expect(runs.work.reportAgent(runs.named(given))).rejects.toMatchObject(blocked);
     await expect(runs.finish(given)).rejects.toMatchObject(blocked);
     const { audit } = await made.history(caller);
-    const told = audit.find(({ subject_id }) => subject_id === accountId)?.diff ?? "";
-    expect([id, waiting, mine].map((each) => told.includes(each))).toEqual([true, true, false]);
+    const diff = audit.find(({ subject_id }) => subject_id === accountId)?.diff ?? "";
+    expect([id, waiting, mine].map((each) => diff.includes(each))).toEqual([true, true, false]);
   });
 
   test("is what the token of its run answers for, in the environment of another, too", async () => {
@@ -222,7 +222,7 @@ describe("a person who leaves", () => {
     const { organizationId } = caller;
     const organizations = operationsOf(OrganizationContract, new OrganizationService(made.deps), caller);
     await organizations.removeMember({ organizationId, userId });
-    expect(await stand(id)).toEqual(
+    expect(await stateOf(id)).toEqual(
       failed(Reason.SERVICE, "its creator is no member of the organization any more"),
     );
     expect(await leased()).toMatchObject([{ subject_id: id, stop: 1 }]);
@@ -243,7 +243,7 @@ describe("a person who leaves", () => {
     const itself = { ...caller, subject, role: "service_account", accountId: "", tokenId } as const;
     const id = await runsOn(made, itself, runner).start();
     await accounts.deleteServiceAccount({ serviceAccountId });
-    expect(await stand(id)).toEqual(failed(Reason.SERVICE, "its service account was deleted"));
+    expect(await stateOf(id)).toEqual(failed(Reason.SERVICE, "its service account was deleted"));
   });
 });
 
@@ -261,11 +261,11 @@ describe("a runner that is deleted", () => {
       codeContext: { context: { case: "environmentId", value: environmentId } },
     });
     await own.runners.deleteRunner({ runnerId: runner.runnerId, force: true });
-    expect(await stand(id)).toEqual(failed(Reason.ENVIRONMENT, "its environment was removed"));
-    expect(await stand(routed)).toEqual(
+    expect(await stateOf(id)).toEqual(failed(Reason.ENVIRONMENT, "its environment was removed"));
+    expect(await stateOf(routed)).toEqual(
       failed(Reason.SERVICE, "the runner that it was routed to was deleted"),
     );
-    expect(await stand(elsewhere)).toMatchObject({ phase: Phase.RUNNING, failureMessage: "" });
+    expect(await stateOf(elsewhere)).toMatchObject({ phase: Phase.RUNNING, failureMessage: "" });
     expect((await leased()).map(({ subject_id }) => subject_id)).toEqual([elsewhere]);
   });
 });

@@ -98,7 +98,7 @@ test("a fork knows the conversation up to the end of a turn, and tells its runne
   expect(await listed(id)).toEqual(["one 1", "one 2", "other 3"]);
   expect(await listed(source.id)).toEqual(["one 1", "one 2", "two 3"]);
   expect(await runs.get(source.id)).toEqual(before);
-  // Branches do not stand in the way of going on with the run itself.
+  // Branches do not prevent going on with the run itself.
   await runs.agents.stopAgentExecution({ agentExecutionId: source.id });
   await runs.finish(source.given);
   await runs.start({ resumeFrom: source.id });

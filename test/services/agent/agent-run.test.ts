@@ -246,7 +246,7 @@ describe("a run whose runner is lost", () => {
     expect((await runs.takeOn()).attempt).toBe(2);
   });
 
-  test("has stopped when it was told to before", async () => {
+  test("has stopped when it was asked to before", async () => {
     const { id } = await runs.running();
     await runs.agents.stopAgentExecution({ agentExecutionId: id });
     await expire();
@@ -266,9 +266,9 @@ describe("to stop a run", () => {
   test("that a runner has tells the runner, and waits for its word", async () => {
     const { id, given } = await runs.running();
     await runs.agents.stopAgentExecution({ agentExecutionId: id });
-    const told = await runs.get(id);
-    expect([told?.status?.phase, told?.spec?.desiredPhase]).toEqual([Phase.RUNNING, Phase.STOPPED]);
-    expect(told?.spec?.session).not.toBe(told?.status?.session);
+    const stopping = await runs.get(id);
+    expect([stopping?.status?.phase, stopping?.spec?.desiredPhase]).toEqual([Phase.RUNNING, Phase.STOPPED]);
+    expect(stopping?.spec?.session).not.toBe(stopping?.status?.session);
     expect((await environmentOf(id))?.spec?.desiredPhase).toBe(EnvironmentPhase.RUNNING);
     expect(await runner.renewLease(runs.named(given))).toMatchObject({ stop: true });
     await runs.finish(given, Outcome.STOPPED);
@@ -276,7 +276,7 @@ describe("to stop a run", () => {
     expect(stopped?.status).toMatchObject({
       phase: Phase.STOPPED,
       failureMessage: "",
-      session: told?.spec?.session,
+      session: stopping?.spec?.session,
     });
     expect((await environmentOf(id))?.spec?.desiredPhase).toBe(EnvironmentPhase.STOPPED);
   });

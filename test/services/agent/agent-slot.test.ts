@@ -156,7 +156,7 @@ describe("a run that waits", () => {
     expect((await renew(given)).giveBack).toBe(false);
   });
 
-  test("is not asked while an older server runs beside this one, which would not wake it", async () => {
+  test("is not asked while an older server runs alongside this one, which would not wake it", async () => {
     const { given } = await waiting();
     made.clock.now += SLOT_MS;
     await made.store.write(SYSTEM, "test", (tx) =>

@@ -61,31 +61,31 @@ async function steppedRun() {
   return { workflow, action, actionId, report, id: execution.id, given };
 }
 
-/** Whether a run is told to stop, without a failure of its own. */
-async function expectTold(id: string, given: Work): Promise<void> {
+/** Expects that a run is asked to stop, without a failure of its own. */
+async function expectStopped(id: string, given: Work): Promise<void> {
   expect(await runner.renewLease(runs.named(given))).toMatchObject({ stop: true });
   await runs.finish(given, Outcome.STOPPED);
   expect((await runs.get(id))?.status).toMatchObject({ phase: Phase.STOPPED, failureMessage: "" });
 }
 
-test("a run goes on through its step, and is told to stop with it", async () => {
+test("a run goes on through its step, and is asked to stop with it", async () => {
   const { id, given, report } = await steppedRun();
   expect(await runner.renewLease(runs.named(given))).toMatchObject({ stop: false });
   await report([{ stepIndex: 0, state: Step.DONE }]);
-  await expectTold(id, given);
+  await expectStopped(id, given);
 });
 
-test("a run is told to stop when its step fails", async () => {
+test("a run is asked to stop when its step fails", async () => {
   const { id, given, report } = await steppedRun();
   await report([{ stepIndex: 0, state: Step.FAILED, failure: { reason: "x", message: "no" } }]);
-  await expectTold(id, given);
+  await expectStopped(id, given);
 });
 
-test("a run is told to stop when its action is cancelled", async () => {
+test("a run is asked to stop when its action is cancelled", async () => {
   const { id, given, workflow } = await steppedRun();
   const { workflowExecutionId } = workflow;
   await workflow.workflows.cancelWorkflowExecution({ workflowExecutionId });
-  await expectTold(id, given);
+  await expectStopped(id, given);
 });
 
 test("a run of an attempt that is lost stops with it", async () => {
@@ -95,7 +95,7 @@ test("a run of an attempt that is lost stops with it", async () => {
   await runner.renewLease(runs.named(given));
   made.clock.now += 1;
   await endExpiredLeases(made.store, made.clock.now);
-  await expectTold(id, given);
+  await expectStopped(id, given);
 });
 
 test("a run that somebody tied to an action goes on without it", async () => {

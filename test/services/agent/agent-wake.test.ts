@@ -134,7 +134,7 @@ describe("timers", () => {
 
 describe("a stream of inputs", () => {
   beforeEach(() => {
-    // Time stands still, so that nothing wakes the stream but what happens; the store goes on.
+    // Time does not pass, so that nothing wakes the stream but what happens; the store goes on.
     jest.useFakeTimers({ doNotFake: ["setImmediate", "performance", "nextTick", "queueMicrotask", "Date"] });
   });
   afterEach(() => {

@@ -62,7 +62,7 @@ async function expireLeases(): Promise<void> {
   await endExpiredLeases(made.store, made.clock.now);
 }
 
-async function stand(id: string) {
+async function stateOf(id: string) {
   const { status } = (await runs.get(id)) ?? {};
   const environmentId = status?.usedEnvironments[0]?.environmentId ?? "";
   const { environment } = await own.environments.getEnvironment({ environmentId }).catch(() => ({}) as never);
@@ -96,15 +96,15 @@ describe("a run in a new environment, for a runner that takes both together", ()
     expect(environment?.status?.phase).toBe(EnvironmentPhase.CREATING);
     expect(environment?.metadata?.runnerId).toBe(runner.runnerId);
     expect(given.environmentToken).not.toBe("");
-    expect(await stand(id)).toEqual(BEING_MADE);
+    expect(await stateOf(id)).toEqual(BEING_MADE);
     expect(await queue()).toEqual([{ kind: WorkKind.AGENT, leased_by: runner.runnerId }]);
 
     expect(await report(given, UP)).toMatchObject({ stop: false });
     const up = { phase: Phase.WAITING_FOR_INPUT, environment: EnvironmentPhase.RUNNING };
-    expect(await stand(id)).toMatchObject(up);
+    expect(await stateOf(id)).toMatchObject(up);
     // To repeat it is harmless.
     await report(given, UP);
-    expect(await stand(id)).toMatchObject(up);
+    expect(await stateOf(id)).toMatchObject(up);
     expect(await leaseTogether()).toEqual([]);
   });
 
@@ -112,7 +112,7 @@ describe("a run in a new environment, for a runner that takes both together", ()
     const id = await runs.start({});
     const given = await takeTogether();
     await runner.reportProgress({ ...runs.named(given), environment: UP.environment });
-    expect(await stand(id)).toMatchObject({ phase: Phase.RUNNING, environment: EnvironmentPhase.RUNNING });
+    expect(await stateOf(id)).toMatchObject({ phase: Phase.RUNNING, environment: EnvironmentPhase.RUNNING });
   });
 
   test("reports nothing of its agent before that", async () => {
@@ -122,7 +122,7 @@ describe("a run in a new environment, for a runner that takes both together", ()
       reason: ErrorReason.PHASE_UNSUITABLE,
     });
     await expect(runs.finish(given)).rejects.toMatchObject({ reason: ErrorReason.PHASE_UNSUITABLE });
-    expect(await stand(id)).toEqual(BEING_MADE);
+    expect(await stateOf(id)).toEqual(BEING_MADE);
   });
 
   test("takes turns with other work, and those that are not together stay two leases", async () => {
@@ -169,10 +169,10 @@ test("other runners lease the environment first and the run once that is up", as
   const id = await runs.start({});
   expect(await runs.lease(WorkKind.AGENT)).toEqual([]);
   await runs.bringUp();
-  expect(await stand(id)).toEqual({ ...BEING_MADE, environment: EnvironmentPhase.RUNNING });
+  expect(await stateOf(id)).toEqual({ ...BEING_MADE, environment: EnvironmentPhase.RUNNING });
   const given = await runs.takeOn();
   expect(agentWorkIn(given).environment?.status?.phase).toBe(EnvironmentPhase.RUNNING);
-  expect((await stand(id)).phase).toBe(Phase.RUNNING);
+  expect((await stateOf(id)).phase).toBe(Phase.RUNNING);
   expect(await leaseTogether()).toEqual([]);
 });
 
@@ -195,7 +195,7 @@ describe("a lease that is lost before the environment is running", () => {
     const id = await runs.start({});
     const lost = await takeTogether();
     await expireLeases();
-    expect(await stand(id)).toEqual(BEING_MADE);
+    expect(await stateOf(id)).toEqual(BEING_MADE);
     const again = await takeTogether();
     expect(again).toMatchObject({ leaseId: lost.leaseId, attempt: 2, fence: 2n });
     await expect(report(lost, UP)).rejects.toMatchObject({ reason: ErrorReason.LEASE_LOST });
@@ -213,7 +213,7 @@ describe("a lease that is lost before the environment is running", () => {
       await expireLeases();
     }
     const message = "the runner was lost, or gave the work back, in each of 3 attempts";
-    expect(await stand(id)).toEqual({
+    expect(await stateOf(id)).toEqual({
       phase: Phase.STOPPED,
       environment: EnvironmentPhase.STOPPED,
       wanted: EnvironmentPhase.STOPPED,
@@ -229,7 +229,7 @@ describe("a lease that is lost before the environment is running", () => {
     await expireLeases();
     await report(await takeTogether(), UP);
     await expireLeases();
-    expect(await stand(id)).toMatchObject({ phase: Phase.WAITING_FOR_INPUT });
+    expect(await stateOf(id)).toMatchObject({ phase: Phase.WAITING_FOR_INPUT });
     expect(await takeTogether()).toMatchObject({ attempt: 1, fence: 3n });
   });
 });
@@ -238,7 +238,7 @@ test("an environment that cannot be made fails its run, with the runner's words"
   const id = await runs.start({});
   const failure = { reason: "environment_failed", message: "the repository is not there" };
   await runs.finish(await takeTogether(), Outcome.FAILED, failure);
-  expect(await stand(id)).toEqual({
+  expect(await stateOf(id)).toEqual({
     phase: Phase.STOPPED,
     environment: EnvironmentPhase.STOPPED,
     wanted: EnvironmentPhase.STOPPED,
@@ -252,7 +252,7 @@ test("a run whose agent is registered no more fails, and its environment is stop
   const id = await runs.start({});
   await unregisterAgent(made.store, null, "coder");
   expect(await leaseTogether(WorkKind.AGENT)).toEqual([]);
-  expect(await stand(id)).toMatchObject({
+  expect(await stateOf(id)).toMatchObject({
     phase: Phase.STOPPED,
     wanted: EnvironmentPhase.STOPPED,
     failureReason: Reason.SERVICE,
@@ -267,11 +267,11 @@ describe("while a runner makes the environment", () => {
     expect(await runner.renewLease(runs.named(given))).toMatchObject({ stop: true });
     expect(await leaseTogether()).toEqual([]);
     await runs.finish(given, Outcome.STOPPED);
-    expect(await stand(id)).toMatchObject({ phase: Phase.STOPPED, wanted: EnvironmentPhase.STOPPED });
+    expect(await stateOf(id)).toMatchObject({ phase: Phase.STOPPED, wanted: EnvironmentPhase.STOPPED });
     const [rest] = await leaseTogether();
     expect(rest?.work.case).toBe("environment");
     await runs.finish(rest as Work);
-    expect((await stand(id)).environment).toBe(EnvironmentPhase.STOPPED);
+    expect((await stateOf(id)).environment).toBe(EnvironmentPhase.STOPPED);
   });
 
   test.each(["stop", "delete"] as const)("a %s of the environment waits for the lease", async (order) => {
@@ -283,11 +283,11 @@ describe("while a runner makes the environment", () => {
     expect(await runner.renewLease(runs.named(given))).toMatchObject({ stop: true });
     expect(await leaseTogether()).toEqual([]);
     await (order === "stop" ? runs.finish(given, Outcome.STOPPED) : expireLeases());
-    expect((await stand(id)).phase).toBe(Phase.STOPPED);
+    expect((await stateOf(id)).phase).toBe(Phase.STOPPED);
     const [rest] = await leaseTogether();
     expect(rest?.work.case).toBe("environment");
     await runs.finish(rest as Work);
-    expect((await stand(id)).environment).toBe(order === "stop" ? EnvironmentPhase.STOPPED : undefined);
+    expect((await stateOf(id)).environment).toBe(order === "stop" ? EnvironmentPhase.STOPPED : undefined);
     expect(await queue()).toEqual([]);
   });
 

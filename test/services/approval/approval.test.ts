@@ -158,7 +158,7 @@ describe("an approval", () => {
     await expect(own().getApproval({ approvalId: asked.id })).rejects.toMatchObject(NOT_FOUND);
   });
 
-  test("is cancelled as soon as its run is told to stop", async () => {
+  test("is cancelled as soon as its run is asked to stop", async () => {
     const asked = await ask(made, caller, id);
     await runs.agents.stopAgentExecution({ agentExecutionId: id });
     expect(await stateOf(asked.id)).toBe(CANCELLED);

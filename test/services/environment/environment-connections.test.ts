@@ -161,7 +161,7 @@ describe("a report of connections", () => {
     expect((await listFor(caller, environmentId)).leftOut).toBe(true);
   });
 
-  test("is taken from the runner of the environment alone, with times that can be told", async () => {
+  test("is taken from the runner of the environment alone, with times in range", async () => {
     const { environmentId } = await runAtWork();
     const other = await registeredRunner(made, caller, { name: "south" });
     const abroad = await registeredRunner(made, stranger, { name: "abroad" });

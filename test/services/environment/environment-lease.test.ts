@@ -165,7 +165,7 @@ describe("an environment", () => {
     expect(tokens).toEqual([]);
   });
 
-  test("is told the phases that it cannot reach", async () => {
+  test("receives the phases that it cannot reach", async () => {
     await create();
     const given = await runner.leaseOne();
     for (const phase of [Phase.UPDATING, Phase.DELETING, Phase.DELETED]) {

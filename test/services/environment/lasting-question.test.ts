@@ -99,7 +99,7 @@ async function pass(ms: number, id = ""): Promise<void> {
   await made.store.write({ id: "test", principal: 0 }, "test", async (tx) => tx.touch(id));
 }
 
-test("a question that lasts is left for the next call, which is told the progress and then the answer", async () => {
+test("a question that lasts is left for the next call, which receives the progress and then the answer", async () => {
   await listen();
   const first = ask();
   const [id = ""] = await asked();
@@ -124,9 +124,9 @@ test("progress puts its end off, for an hour at most; without any it is over", a
   const first = ask();
   const [id = ""] = await asked();
   expect(await ends()).toEqual([begun + SILENT_MS]);
-  for (let told = 1; made.clock.now + SILENT_MS < begun + LASTING_MS; told++) {
+  for (let percent = 1; made.clock.now + SILENT_MS < begun + LASTING_MS; percent++) {
     made.clock.now += SILENT_MS - 1;
-    await tell(id, told);
+    await tell(id, percent);
     expect(await ends()).toEqual([Math.min(made.clock.now + SILENT_MS, begun + LASTING_MS)]);
   }
   expect(await first.outcome).toMatchObject({ isDone: false });

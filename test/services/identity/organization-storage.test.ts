@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 afterEach(() => made.close());
 
-/** Reads the rows beside the store. */
+/** Reads the rows without the store. */
 const reading = <T>(read: (raw: RawData) => Promise<T>) => withRawData(made.dataDir, read);
 
 /** What one organization does, each time another thing; nothing that fails by a rule is a failure of the test. */
@@ -181,6 +181,6 @@ test("the operator reads the count of each organization", async () => {
   const caller = await made.createOrganization("harbour");
   await made.createOrganization("island");
   await servicesOf(made, caller).project("pay");
-  const told = (await findOrganizationsWithBytes(made.store.reader)).map(({ id, bytes }) => [id, bytes]);
-  expect(new Map(told as [string, number][])).toEqual(await reading(summedBytes));
+  const found = (await findOrganizationsWithBytes(made.store.reader)).map(({ id, bytes }) => [id, bytes]);
+  expect(new Map(found as [string, number][])).toEqual(await reading(summedBytes));
 });

@@ -79,7 +79,7 @@ describe("a prebuild that was asked for", () => {
     expect(await made.states()).toEqual(["waiting", "ready"]);
   });
 
-  test("is listed beside those of the schedule, each with who asked for it", async () => {
+  test("is listed with those of the schedule, each with who asked for it", async () => {
     const { subject } = made.caller;
     const robot = { id: made.newId(), principal: Principal.SERVICE_ACCOUNT };
     await made.project();

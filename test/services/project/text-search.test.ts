@@ -69,7 +69,7 @@ const LISTS: Readonly<Record<"executions" | "workflows" | "environments" | "memb
 };
 
 test.each(Object.entries(LISTS))(
-  "a search of %s tests rows beside the main thread, and can be ended",
+  "a search of %s tests rows outside the main thread, and can be ended",
   async (_, list) => {
     const { asked, deps } = watched();
     expect(await list(deps, "absent from every row")).toEqual([]);

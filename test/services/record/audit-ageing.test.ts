@@ -23,7 +23,7 @@ interface Options {
   readonly store?: Store;
 }
 
-/** Removes what is old; the rows of each organization, which a preview has told before. */
+/** Removes what is old; the rows of each organization, which a preview has shown before. */
 async function age({ days = 365, targets = ["file"], store = made.store }: Options = {}) {
   const preview = await previewAgeing(store, { days, targets }, made.clock.now);
   const removed: Record<string, number> = {};
@@ -172,7 +172,7 @@ describe("rows of the trail", () => {
     ]);
   });
 
-  test("go on to go where that was cut short, each once and recorded once, also beside another server", async () => {
+  test("go on to go where that was cut short, each once and recorded once, also alongside another server", async () => {
     made.clock.now = OLD_MS + 3;
     await trail.add(trail.harbour, 700);
     await trail.exportTo("file");

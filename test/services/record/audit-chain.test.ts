@@ -273,7 +273,7 @@ describe("a copy in which", () => {
     ]);
   });
 
-  test("rows of the first release stand before the hashed ones holds, and says how many", async () => {
+  test("rows of the first release come before the hashed ones holds, and says how many", async () => {
     const reports = await verifyAfter(async (raw) => {
       await raw.run(`update audit_log set hash = null, previous_hash = null, key_id = null
         where organization_id = '${lighthouse}'`);

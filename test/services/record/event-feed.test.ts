@@ -61,8 +61,8 @@ test("a hundred streams at the same place read what happened with one query", as
   const streams = await many(home, 100);
   reads = 0;
   await servicesOf(made, home).project("ship");
-  const told = await Promise.all(streams.map(({ first }) => first));
-  expect(new Set(told.map(({ value }) => value?.resourceId)).size).toBe(1);
+  const received = await Promise.all(streams.map(({ first }) => first));
+  expect(new Set(received.map(({ value }) => value?.resourceId)).size).toBe(1);
   expect(reads).toBe(1);
 });
 

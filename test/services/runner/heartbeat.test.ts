@@ -26,7 +26,7 @@ const recordOf = async (runnerId: string) =>
     .map(({ operation }) => operation);
 
 describe("a runner", () => {
-  test("is inactive once nothing was heard of it for 90 seconds, not before, and told so once", async () => {
+  test("is inactive once nothing was heard of it for 90 seconds, not before, and recorded so once", async () => {
     const { runnerId } = await registeredRunner(made, caller);
     made.clock.now += SILENCE_MS - 1;
     expect(await look()).toBe(0);

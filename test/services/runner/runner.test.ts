@@ -93,7 +93,7 @@ describe("updating a runner", () => {
     },
   );
 
-  test("refuses the runner that stands for local runners", async () => {
+  test("refuses the runner that represents local runners", async () => {
     const runnerId = await localConfigurationId();
     await expect(own.runners.updateRunner({ runnerId, name: "mine" })).rejects.toMatchObject({
       reason: ErrorReason.VALUE_UNUSABLE,
@@ -114,7 +114,7 @@ describe("exchange tokens", () => {
     ]);
   });
 
-  test("there is none for the runner that stands for local runners", async () => {
+  test("there is none for the runner that represents local runners", async () => {
     await expect(
       own.runners.createRunnerToken({ runnerId: await localConfigurationId() }),
     ).rejects.toMatchObject({ reason: ErrorReason.VALUE_UNUSABLE });
@@ -244,7 +244,7 @@ describe("deleting a runner", () => {
     expect((await own.projects.getProject({ projectId })).project?.environmentClasses).toEqual([]);
   });
 
-  test("is refused for the runner that stands for local runners", async () => {
+  test("is refused for the runner that represents local runners", async () => {
     await expect(
       own.runners.deleteRunner({ runnerId: await localConfigurationId(), force: true }),
     ).rejects.toMatchObject({ reason: ErrorReason.IN_USE });

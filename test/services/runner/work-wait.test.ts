@@ -15,7 +15,7 @@ beforeEach(async () => {
   made = openTestStore();
   caller = await made.createOrganization("harbour");
   runner = await registeredRunner(made, caller, { draining });
-  // Time stands still, so that nothing wakes who waits but what happens; the store goes on.
+  // Time does not pass, so that nothing wakes a waiting call but what happens; the store goes on.
   jest.useFakeTimers({ doNotFake: ["setImmediate", "performance", "nextTick", "queueMicrotask", "Date"] });
 });
 afterEach(async () => {

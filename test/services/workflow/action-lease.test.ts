@@ -228,7 +228,7 @@ describe("the lease of an action", () => {
     expect((await runner.lease(10)).map(({ work }) => work.case)).toEqual(Array(3).fill("environment"));
   });
 
-  test("is told to stop when the execution is cancelled, and stops", async () => {
+  test("is asked to stop when the execution is cancelled, and stops", async () => {
     const runner = await registeredRunner(made, caller);
     const run = await startedRun(made, caller, { actions: 2, maxParallel: 1 });
     const given = await runner.leaseOne();
@@ -245,7 +245,7 @@ describe("the lease of an action", () => {
   });
 
   test.each(["stopped", "deleted", "deleted by force"])(
-    "is told to stop when its environment is %s",
+    "is asked to stop when its environment is %s",
     async (how) => {
       const runner = await registeredRunner(made, caller);
       const run = await startedRun(made, caller);

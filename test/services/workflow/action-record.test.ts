@@ -62,15 +62,15 @@ async function rowsSince(): Promise<(when: string) => Promise<Recorded[]>> {
       resource: `\`${row.subject_type}\``,
       changed: Object.keys(JSON.parse(diffOf(row))).map((path) => `\`${path}\``),
     }));
-    const told = events.slice(eventRows);
+    const newEvents = events.slice(eventRows);
     [auditRows, eventRows] = [audit.length, events.length];
-    expect(told.map(({ resource_type, resource_id }) => `${resource_type} ${resource_id}`)).toEqual(
+    expect(newEvents.map(({ resource_type, resource_id }) => `${resource_type} ${resource_id}`)).toEqual(
       changes.map(({ subject }) => subject),
     );
     return changes.map(({ resource, changed }, index) => ({
       when,
       resource,
-      event: told[index]?.kind ?? "",
+      event: newEvents[index]?.kind ?? "",
       changed: changed.join(", "),
     }));
   };

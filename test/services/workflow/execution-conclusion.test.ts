@@ -112,8 +112,8 @@ describe("the failures of an execution", () => {
     const id = await start(count);
     await doAll(() => true);
     const { failures, failedActionCount } = await statusOf(id);
-    const told = Array.from({ length: Math.min(count, 10) }, (_, index) => `r${index}`);
-    expect([failures.map(({ meta }) => meta.action_name), failedActionCount]).toEqual([told, count]);
+    const expected = Array.from({ length: Math.min(count, 10) }, (_, index) => `r${index}`);
+    expect([failures.map(({ meta }) => meta.action_name), failedActionCount]).toEqual([expected, count]);
   });
 
   test("are not in its own progress, so that the record tells each change once", async () => {

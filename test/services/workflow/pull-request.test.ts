@@ -138,7 +138,7 @@ describe.each(["github", "gitlab", "gitea"] as const)("a pull request at a host 
   beforeEach(() => useHost(kind));
   afterEach(stopUsing);
 
-  test("is listed as soon as it is reported, and then as its host says it stands", async () => {
+  test("is listed as soon as it is reported, and then in the state that its host reports", async () => {
     const { executionId, path } = await open();
     const reported = await only({ workflowExecutionIds: [executionId] });
     expect(reported).toMatchObject({
@@ -278,9 +278,9 @@ describe("a pull request", () => {
     testStore.clock.now += 24 * HOUR_MS;
     expect(await asked(follow)).toEqual([0, 0]);
     const { audit, events } = await testStore.history(caller);
-    const told = JSON.stringify([audit, events, stopped.problem]);
-    expect(told).not.toContain("revoked-token-of-tests");
-    expect(told).not.toContain(host.token);
+    const recorded = JSON.stringify([audit, events, stopped.problem]);
+    expect(recorded).not.toContain("revoked-token-of-tests");
+    expect(recorded).not.toContain(host.token);
   });
 
   test("is left alone with all others of its host for as long as the host asks", async () => {

@@ -175,7 +175,7 @@ describe("after a downtime", () => {
 });
 
 describe("while an execution of the trigger still runs", () => {
-  test.each([Overlap.UNSPECIFIED, Overlap.ALLOW])("policy %p starts another beside it", async (policy) => {
+  test.each([Overlap.UNSPECIFIED, Overlap.ALLOW])("policy %p starts another alongside it", async (policy) => {
     const id = await own.create([time("0 * * * *", policy)]);
     for (const hour of [1, 2]) await fireAt(START_MS + hour * HOUR_MS);
     expect(verdicts(await own.ledger(id))).toEqual([Verdict.STARTED, Verdict.STARTED]);
@@ -320,7 +320,7 @@ describe("a start that is refused", () => {
     expect(verdicts(await own.ledger(id)).at(-1)).toBe(Verdict.STARTED);
   });
 
-  test("by an unforeseen failure is told, and holds no other trigger up", async () => {
+  test("by an unforeseen failure is reported, and holds no other trigger up", async () => {
     const broken = await own.create([time("0 9 * * *")]);
     const well = await own.create([time("0 9 * * *")]);
     await testStore.store.write(SYSTEM, "test", ({ db }) =>

@@ -132,7 +132,7 @@ describe("a stop of many actions", () => {
       expect(await workflows.execution(id)).toMatchObject({ status: { phase: Phase.STOPPED } });
   });
 
-  test("of one that cannot be stopped holds up no other, and is told of", async () => {
+  test("of one that cannot be stopped holds up no other, and is reported", async () => {
     const [broken, sound] = [await workflows.start(await many()), await workflows.start(await many())];
     for (const { id } of [broken, sound])
       await workflows.cancelWorkflowExecution({ workflowExecutionId: id });

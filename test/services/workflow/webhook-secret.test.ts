@@ -101,7 +101,7 @@ describe("the webhook secret of a workflow", () => {
     expect(await known()).toEqual([colleague.id]);
   });
 
-  test("verifies for 24 hours beside the one that takes its place, and not a moment longer", async () => {
+  test("verifies for 24 hours alongside the one that takes its place, and not a moment longer", async () => {
     const id = await make();
     const first = await secretOf(id);
     const second = await rotate(id);
@@ -208,7 +208,7 @@ describe("webhook secrets in the database", () => {
     expect((await testStore.history(caller)).audit).toHaveLength(history);
   });
 
-  test("that were changed are told by the workflow's id, and no other is lost", async () => {
+  test("that were changed are reported by the workflow's id, and no other is lost", async () => {
     const { store } = testStore;
     const newest = keysFrom(
       new Uint8Array(32).fill(11),

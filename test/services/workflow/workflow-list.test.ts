@@ -232,8 +232,8 @@ describe("the filter of workflows", () => {
   });
 });
 
-/** While pages are read, other workflows are renamed, completed and removed: what stays is told once. */
-test("a workflow that stays as it is stands on exactly one page, whatever happens to others meanwhile", async () => {
+/** While pages are read, other workflows are renamed, completed and removed: what stays is listed once. */
+test("a workflow that stays as it is appears on exactly one page, whatever happens to others meanwhile", async () => {
   const field = fc.constantFrom(SortField.NAME, SortField.RECENTLY_COMPLETED);
   const order = fc.constantFrom(SortOrder.ASC, SortOrder.DESC);
   const name = fc.string({ unit: "grapheme", minLength: 1, maxLength: 8 });

@@ -113,7 +113,7 @@ test("force cancels what runs, also when the workflow is marked already", async 
   expect(await remove()).toBe(1);
 });
 
-test("the executions go with it, however many, and each is told in the record", async () => {
+test("the executions go with it, however many, and each is recorded", async () => {
   const id = await make();
   const runs: string[] = [];
   for (let made = 0; made < 21; made++) {

@@ -82,7 +82,7 @@ describe("the parameters of a start", () => {
     ),
   };
 
-  test("stand in the six places, and reach commands by their environment only", async () => {
+  test("are substituted in the six places, and reach commands by their environment only", async () => {
     const runner = await runnerOf(testStore, administrator);
     const workflowId = await workflows.make(templated);
     const { spec } = await workflows.start(workflowId, { parameters: { word: "$(id)", where: "harbour" } });
@@ -126,7 +126,7 @@ describe("the parameters of a start", () => {
 describe("a context override", () => {
   const over = (context: JsonObject): JsonObject => ({ contextOverride: context });
 
-  test("stands in for the manual trigger's context, and changes nothing of the workflow", async () => {
+  test("replaces the manual trigger's context, and changes nothing of the workflow", async () => {
     const workflowId = await workflows.make();
     const projectId = await services.project("ship");
     const execution = await workflows.start(workflowId, over({ projects: { projectIds: [projectId] } }));

@@ -261,22 +261,22 @@ describe("a search", () => {
 testOnSqlite("a function that the engine calls for each row counts them")(
   "a search tests no row of another organization, however many have the values that it asks for",
   async () => {
-    const beside = openTestStore();
-    const { raw, db, close } = openConnection(join(beside.dataDir, DATABASE_FILE), "reader");
+    const apart = openTestStore();
+    const { raw, db, close } = openConnection(join(apart.dataDir, DATABASE_FILE), "reader");
     let asked = 0;
     // Every row that is tested asks, not one of 64.
     raw.function("random", () => 0);
     raw.function("in_time", () => ++asked);
-    const small = await beside.createOrganization("harbour");
-    const large = await beside.createOrganization("island");
+    const small = await apart.createOrganization("harbour");
+    const large = await apart.createOrganization("island");
     const insert = (caller: Caller, count: number) =>
-      beside.store.write(SYSTEM, "test", async (tx) => {
+      apart.store.write(SYSTEM, "test", async (tx) => {
         const specs = [
           { spec: { case: "git" as const, value: { remoteUri: "https://git.example.org/a.git" } } },
         ];
         for (let index = 0; index < count; index++) {
           const project = create(ProjectSchema, {
-            id: beside.newId(),
+            id: apart.newId(),
             desiredPhase: 1,
             metadata: { annotations: { team: "north" } },
             initializer: { specs },
@@ -320,7 +320,7 @@ testOnSqlite("a function that the engine calls for each row counts them")(
       expect(await tested()).toEqual(alone);
     } finally {
       close();
-      await beside.close();
+      await apart.close();
     }
   },
 );

@@ -12,14 +12,14 @@ const FIRST_RANGE = 2 ** 30;
 
 let dataDir: string;
 let store: Store;
-let beside: Database.Database;
+let other: Database.Database;
 
 beforeEach(async () => {
   ({ dataDir, store } = await openWithOrganizations());
-  beside = new Database(join(dataDir, DATABASE_FILE));
+  other = new Database(join(dataDir, DATABASE_FILE));
 });
 afterEach(async () => {
-  beside.close();
+  other.close();
   await store.close();
 });
 
@@ -35,9 +35,9 @@ const merged = (fits: (segments: number) => boolean) =>
   until(() => store.write(SYSTEM, "test", async () => segments()), fits);
 
 const segments = () =>
-  beside.prepare("select count(distinct segid) from project_search_idx").pluck().get() as number;
+  other.prepare("select count(distinct segid) from project_search_idx").pluck().get() as number;
 const found = () =>
-  beside
+  other
     .prepare<[], number>(
       "select rowid from project_search where project_search match '\"tex\"' order by rowid",
     )
@@ -78,9 +78,9 @@ test("a change that fails enters no text, and takes none of those that share its
 test("a merge waits for no other process, and a later one makes up for it", async () => {
   const upkeep = new Maintenance(join(dataDir, DATABASE_FILE));
   await enter(1, 7);
-  beside.exec("begin immediate");
+  other.exec("begin immediate");
   expect(await upkeep.order({ mergePages: 16 })).toBeUndefined();
-  beside.exec("commit");
+  other.exec("commit");
   expect(segments()).toBe(7);
   expect(await upkeep.order({ mergePages: 16 })).toEqual({ hasMerged: false });
   await enter(8, 1);

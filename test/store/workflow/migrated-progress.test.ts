@@ -64,7 +64,7 @@ const filled = () =>
   );
 
 describe("a start that rewrites the rows of executions", () => {
-  /** Migrates the file that it is given, and stands still in the second portion of actions. */
+  /** Migrates the file that it is given, and is suspended in the second portion of actions. */
   const MIGRATOR = `
     import { writeSync } from "node:fs";
     import { openConnection } from "./src/store/sqlite/connection.ts";
@@ -90,11 +90,11 @@ describe("a start that rewrites the rows of executions", () => {
     expect(await migrator.next()).toBe(true);
     await migrator.kill();
     expect(filled()).toBe(500);
-    const told: unknown[] = [];
-    const progresses = (...each: unknown[]) => void told.push(each);
+    const reported: unknown[] = [];
+    const progresses = (...each: unknown[]) => void reported.push(each);
     const [next] = within((raw) => migrate(raw, MIGRATIONS, { progresses }));
     expect(next).toBe("0022-workflow-progress-rows");
-    expect(told).toEqual([["workflow_action", ACTIONS - 500, ACTIONS - 500]]);
+    expect(reported).toEqual([["workflow_action", ACTIONS - 500, ACTIONS - 500]]);
     expect(filled()).toBe(ACTIONS);
     const rows = within((raw) =>
       raw

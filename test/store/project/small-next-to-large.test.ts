@@ -94,7 +94,7 @@ async function find(caller: Caller, text: string) {
 }
 
 describe.each([
-  ["a small organization beside one with thousands of projects", () => small],
+  ["a small organization next to one with thousands of projects", () => small],
   ["the large organization", () => large],
 ] as const)("a search in %s", (_, caller) => {
   test.each([
