@@ -5,7 +5,7 @@ import { join } from "node:path";
 const RIDDLES: readonly (readonly [word: RegExp, plainer: string])[] = [
   [/\bbeside\b/gi, '"next to", "at the same time as" or "in addition to"'],
   [/\bstands?\b(?!-)/gi, '"is", "is in", "is placed" or "matches"'],
-  [/\b(?:is|are|was|were|be|been) told\b/gi, '"is notified", "receives", "is reported" or "is asked"'],
+  [/\b(?:(?:is|are|was|were|be|been) )?told\b/gi, '"is notified", "receives", "is reported" or "is asked"'],
   [/\bof \w+ own accord\b/gi, '"by itself" or "automatically"'],
   [/\bmend(?:s|ed|ing)?\b/gi, '"fix"'],
   [/\bwhoever\b/gi, '"the caller" or "anybody who"'],
@@ -15,20 +15,25 @@ const RIDDLES: readonly (readonly [word: RegExp, plainer: string])[] = [
 /** Comments of code; an address in a text is none. */
 const COMMENTS = /\/\*[\s\S]*?\*\/|(?<![:\\])\/\/.*/g;
 
-/** Pages in the root of the repository, and the folders whose pages and comments are read. */
-const READ = /^(?:(?:README|CONTRIBUTING|CHANGELOG)\.md|docs\/.*\.md|proto\/.*\.proto|src\/.*\.ts)$/;
+/** Folders that are read whole. */
+const FOLDERS = ["docs", "proto", "src", "console/src", "bench", "examples", "packages", "test"];
 
-/** Returns each riddle in pages, in the contract's comments and in those of src, with its place and the plainer words. */
+/** Pages in the root of the repository, and the pages and code that are read in the folders. */
+const READ =
+  /^(?:(?:README|CONTRIBUTING|CHANGELOG)\.md|docs\/.*\.md|proto\/.*\.proto|(?:src|console|bench|examples|packages|test)\/.*\.(?:tsx?|m?js|go|java))$/;
+
+/** Quotes riddles. */
+const OWN_TEST = "test/words.test.ts";
+
+/** Returns each riddle in pages and in the comments of contract and code, with its place and the plainer words. */
 export function riddles(root: string): string[] {
-  return ["", "docs", "proto", "src"]
-    .flatMap((folder) => filesIn(root, folder))
-    .flatMap((path) => riddlesIn(root, path));
+  return ["", ...FOLDERS].flatMap((folder) => filesIn(root, folder)).flatMap((path) => riddlesIn(root, path));
 }
 
 function filesIn(root: string, folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: folder !== "", encoding: "utf8" })
     .map((name) => join(folder, name))
-    .filter((path) => READ.test(path));
+    .filter((path) => READ.test(path) && path !== OWN_TEST);
 }
 
 function riddlesIn(root: string, path: string): string[] {

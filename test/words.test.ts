@@ -5,9 +5,13 @@ import { sourceTree } from "./harness/source-tree.ts";
 
 afterAll(stopAll);
 
+const FOLDERS = ["docs", "proto", "src", "console/src", "bench", "examples", "packages", "test"];
+
 /** Returns the riddles of a tree with these files, in which every folder that is read has one. */
 function riddlesOf(files: Readonly<Record<string, string>>): string[] {
-  return riddles(sourceTree({ "docs/a.md": "", "proto/a.proto": "", "src/a.ts": "", ...files }));
+  return riddles(
+    sourceTree({ ...Object.fromEntries(FOLDERS.map((name) => [`${name}/a.txt`, ""])), ...files }),
+  );
 }
 
 test("pages and comments have a plain word for each riddle, or are named with line and plainer words", () => {
@@ -19,6 +23,7 @@ test("pages and comments have a plain word for each riddle, or are named with li
     'docs/runners.md:3: "is told": write "is notified", "receives", "is reported" or "is asked"',
   ]);
   expect(riddlesOf({ "proto/service/v1/a.proto": "// Never of its own accord.\n" })).toHaveLength(1);
+  expect(riddlesOf({ "test/a.test.ts": "// Told\n", "packages/go/a.go": "// Beside it.\n" })).toHaveLength(2);
   expect(riddlesOf({ "README.md": "Whoever reads it begins anew.\n" })).toHaveLength(2);
   expect(
     riddlesOf({ "src/store/b.ts": "const a = 1;\n/**\n * Mends\n * it.\n */\nconst b = 2; // stands\n" }),

@@ -67,7 +67,7 @@ test.each([["resume"], ["load"]])(
     const server = await startHostedServer({ args: LONG_LEASES });
     await addAcpAgent(server, { [ability]: true });
     await startRegisteredHostedRunner(server);
-    const first = await startConversation(server, { name: "Mend it", ...says("echo the first words") });
+    const first = await startConversation(server, { name: "Fix it", ...says("echo the first words") });
     await first.untilOutput("the first words");
     const second = await resume(server, await stopped(first), says("remember"));
     await second.untilOutput("echo the first words");
@@ -81,7 +81,7 @@ test.each([["resume"], ["load"]])(
     expect(third.blocks.map(({ sequence }) => Number(sequence))).toEqual([1, 2, 3, 4]);
     const { metadata, status } = await third.get();
     expect(metadata).toMatchObject({
-      name: "Mend it",
+      name: "Fix it",
       resumedFrom: second.id,
       conversationId: first.id,
       earlierSequence: "3",

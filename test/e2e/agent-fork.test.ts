@@ -61,7 +61,7 @@ test("an agent of JSON lines forks any turn of a conversation, which goes on unt
   const server = await startHostedServer({ args: LONG_LEASES });
   await addAgent(server, "json-lines", "test/harness/forking-agent.ts");
   const runner = await startRegisteredRunner(server);
-  const first = await startConversation(server, { name: "Mend it", holdAfterLostTurn: true });
+  const first = await startConversation(server, { name: "Fix it", holdAfterLostTurn: true });
   for (const words of ["one", "two", "three"]) {
     await first.say(words, words);
     await first.untilIdle();
@@ -71,7 +71,7 @@ test("an agent of JSON lines forks any turn of a conversation, which goes on unt
   await branch.untilOutput("one, two, other");
   expect(numbered(branch)).toEqual(["1 one", "2 one, two", "3 one, two, other"]);
   const { metadata, spec } = await branch.get();
-  expect(metadata).toMatchObject({ name: "Mend it", forkedFrom: first.id, earlierSequence: "2" });
+  expect(metadata).toMatchObject({ name: "Fix it", forkedFrom: first.id, earlierSequence: "2" });
   expect([metadata.resumedFrom, metadata.conversationId]).toEqual(["", ""]);
   expect(spec.holdAfterLostTurn).toBe(true);
   // Both go on, each by itself, and forks of forks as well.

@@ -54,7 +54,7 @@ async function takenOn(run: WorkflowRunOptions) {
 describe("an agent step", () => {
   test("is a run of the workflow's agent in the action's environment, with the prompt", async () => {
     const { step, start, agent, action, work, started } = await takenOn({
-      steps: [task("true"), prompt("mend {{ .Parameters.what }}")],
+      steps: [task("true"), prompt("fix {{ .Parameters.what }}")],
       parameters: { what: "the build" },
     });
     await step(0, "RUNNING");
@@ -74,7 +74,7 @@ describe("an agent step", () => {
     expect((await action()).status.agentExecutionId).toBe(run.id);
     const [delivery] = await run.inputs().until(1);
     expect(delivery?.input?.input).toMatchObject({
-      value: { inputs: [{ input: { value: { content: "mend the build" } } }] },
+      value: { inputs: [{ input: { value: { content: "fix the build" } } }] },
     });
   });
 

@@ -168,13 +168,13 @@ test("the changes of an action are those of its steps, and stay when its environ
   await startRegisteredHostedRunner(server);
   const run = await startExecution(server, {
     repository: () => origin.url,
-    steps: [task("echo two > b.txt"), task("git checkout --quiet -b mend; rm a.txt")],
+    steps: [task("echo two > b.txt"), task("git checkout --quiet -b fix; rm a.txt")],
   });
   await until(run.execution, ({ status }) => /COMPLETED|STOPPED/.test(status.phase));
   const [action] = await run.actions();
   const changes = await changesOf(action.status.environmentId);
   expect(changes?.repositories).toMatchObject([
-    { folder: "hello", branch: "mend", counts: { addedFiles: 1, deletedFiles: 1 } },
+    { folder: "hello", branch: "fix", counts: { addedFiles: 1, deletedFiles: 1 } },
   ]);
   expect(await diffOf(changes?.environmentId)).toMatchObject([
     { path: "hello/a.txt", kind: "KIND_DELETED", patch: "@@ -1 +0,0 @@\n-one\n" },

@@ -33,7 +33,7 @@ beforeAll(async () => {
   const spec = { content: { initializer: repository(origin.url) } };
   const { environment } = await call("EnvironmentService/CreateEnvironment", { name: "Pushed", spec });
   const environmentId: string = environment.id;
-  const request = { name: "Mend: the Parser!", codeContext: { environmentId } };
+  const request = { name: "Fix: the Parser!", codeContext: { environmentId } };
   run = (await call("AgentService/StartAgent", request)).agentExecutionId;
   await until(
     () => call("EnvironmentService/GetEnvironment", { environmentId }),
@@ -64,7 +64,7 @@ test("chartroom run push says what is not committed, commits it where it is aske
   const refused = await chartroom("run", "push", run);
   expect([refused.code, refused.stdout]).toEqual([1, ""]);
   expect(refused.stderr).toMatch(/^chartroom: nothing was done: the repository has changes .* not committed/);
-  const branch = `chartroom/mend-the-parser-${run.slice(-8)}`;
+  const branch = `chartroom/fix-the-parser-${run.slice(-8)}`;
   const created = await chartroom("run", "push", run, "--commit-message", "Add b");
   const commit = origin.find(branch);
   expect(created).toMatchObject({

@@ -114,7 +114,7 @@ describe("a look at a working tree", () => {
   });
 
   test("shows what was committed and what was not, with renames and counts", async () => {
-    run("checkout", "--quiet", "-b", "mend");
+    run("checkout", "--quiet", "-b", "fix");
     write("kept.txt", "one\n2\nthree\n");
     commitAll();
     unlinkSync(join(tree, "gone.txt"));
@@ -137,7 +137,7 @@ describe("a look at a working tree", () => {
       folder: "ship",
       baseCommit: commit,
       headCommit: run("rev-parse", "HEAD"),
-      branch: "mend",
+      branch: "fix",
       commitsAhead: 1,
       counts: {
         changedFiles: 1,

@@ -424,7 +424,7 @@ describe("agent executions", () => {
   const keep = { agentExecutions: { days: 30, count: 0 } };
 
   test("whose conversation goes on stay, and go with its last run", async () => {
-    const first = await runs.running({ name: "Mend it" });
+    const first = await runs.running({ name: "Fix it" });
     await say(first.given, ["one", "two"]);
     await end(first);
     made.clock.now += 31 * DAY_MS;
@@ -451,7 +451,7 @@ describe("agent executions", () => {
     expect(removed.map(({ subject_id }) => subject_id)).toEqual(
       expect.arrayContaining([first.id, second.id]),
     );
-    expect(JSON.stringify(removed)).not.toContain("Mend it");
+    expect(JSON.stringify(removed)).not.toContain("Fix it");
     expect(await withRawData(made.dataDir, storageProblems)).toEqual([]);
     expect((await withRawData(made.dataDir, countedBytes)).size).toBeGreaterThan(0);
   });

@@ -71,7 +71,7 @@ const listed = async (agentExecutionId: string) => {
 
 test("a fork knows the conversation up to the end of a turn, and tells its runner which", async () => {
   const source = await waiting(Ability.ANY_TURN, {
-    name: "Mend it",
+    name: "Fix it",
     mode: AgentMode.PLANNING,
     extAgentSettings: { model: 2 },
   });

@@ -58,7 +58,7 @@ async function end({ id, given }: { readonly id: string; readonly given: Work })
 
 /** Three runs of one conversation, of which the last goes on. */
 async function conversation(): Promise<{ readonly ids: string[]; readonly given: Work }> {
-  const first = await runs.running({ name: "Mend it" });
+  const first = await runs.running({ name: "Fix it" });
   await say(first.given, text("one"), call(1, "Read"), usage(1n), call(4), usage(2n));
   const second = await runs.running({ resumeFrom: await end(first) });
   await say(second.given, call(3, "Write"), text("two"), usage(3n));
@@ -172,7 +172,7 @@ describe("the output of a conversation", () => {
 describe("a run that goes on with another", () => {
   test("takes the work up where that has left it", async () => {
     const first = await runs.running({
-      name: "Mend it",
+      name: "Fix it",
       mode: AgentMode.PLANNING,
       extAgentSettings: { model: 2 },
       codeContext: { pullRequest: { id: "7", title: "Say hello" } },
@@ -184,7 +184,7 @@ describe("a run that goes on with another", () => {
         lastSequence: 1n,
         conversationId: first.id,
         agentExecution: {
-          metadata: { name: "Mend it", resumedFrom: first.id, conversationId: first.id, earlierSequence: 1n },
+          metadata: { name: "Fix it", resumedFrom: first.id, conversationId: first.id, earlierSequence: 1n },
           spec: { extAgentSettings: { model: 2 }, codeContext: { pullRequest: { id: "7" } } },
           status: { mode: AgentMode.PLANNING, usedEnvironments: [{ createdByAgent: false }] },
         },

@@ -63,7 +63,7 @@ const reportOf = (environmentId: string, ...paths: string[]): Report => ({
   repositories: [
     {
       folder: "ship",
-      branch: "mend",
+      branch: "fix",
       commitsAhead: 2,
       counts: { addedFiles: paths.length, addedLines: BigInt(paths.length) },
     },
@@ -108,7 +108,7 @@ describe("a report of changes", () => {
     await reportAs(runner.caller, reportOf(environmentId, "ship/a", "ship/b", "ship/c"));
     const changes = await changesFor(caller, environmentId);
     expect(changes).toMatchObject({ counts: { addedFiles: 3, addedLines: 3n } });
-    expect(changes?.repositories[0]).toMatchObject({ folder: "ship", branch: "mend", commitsAhead: 2 });
+    expect(changes?.repositories[0]).toMatchObject({ folder: "ship", branch: "fix", commitsAhead: 2 });
     const first = await diffFor(caller, environmentId, DiffBase.UNSPECIFIED, "", 2);
     expect(first.files.map(({ path }) => path)).toEqual(["ship/a", "ship/b"]);
     expect([first.digest, first.filesLeftOut]).toEqual([changes?.digest, 3]);
@@ -124,7 +124,7 @@ describe("a report of changes", () => {
     });
     const { outputs } = (await runs.get(id))?.status ?? {};
     expect(outputs?.added_files?.value).toEqual({ case: "intValue", value: 3n });
-    expect(outputs?.branch?.value).toEqual({ case: "stringValue", value: "mend" });
+    expect(outputs?.branch?.value).toEqual({ case: "stringValue", value: "fix" });
     expect(outputs?.changes_digest?.value).toEqual({ case: "stringValue", value: changes?.digest });
   });
 
