@@ -17,6 +17,7 @@ import { declareFiles } from "./definitions/declare-files.ts";
 import { declareInstall } from "./definitions/declare-install.ts";
 import { declareLogin } from "./definitions/declare-login.ts";
 import { declareOrganization } from "./definitions/declare-organization.ts";
+import { declarePrebuild } from "./definitions/declare-prebuild.ts";
 import { declareResources } from "./definitions/declare-resources.ts";
 import { declareRun } from "./definitions/declare-run.ts";
 import { declareRunner } from "./definitions/declare-runner.ts";
@@ -105,6 +106,7 @@ ${Object.values(SETTINGS)
   declareApproval(program, terminal);
   declareWorkflow(program, terminal);
   declareResources(program, terminal);
+  declarePrebuild(program, terminal);
   declareWebhook(program, terminal);
   declareFiles(program, terminal);
   // Last: it completes what is declared by now.
