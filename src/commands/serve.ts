@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
 import { readMachineIssuers } from "../config/machine-issuers.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
@@ -91,7 +92,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     keepServerUrl(config.dataDir, url);
     const sources = [...server.metrics, spans.metrics];
     const telemetry = await serveTelemetry(config, sources, { log, terminal, otlpHeaders });
-    log.info({ url, dataDir: config.dataDir }, "listening");
+    log.info({ version: packageJson.version, url, dataDir: config.dataDir }, "listening");
     if (!isLoopback(config.host) && config.tlsCert === "") {
       log.warn(
         { host: config.host },

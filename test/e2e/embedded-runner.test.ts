@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import packageJson from "../../package.json" with { type: "json" };
 import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import {
@@ -128,6 +129,20 @@ describe("a runner that cannot work says why in a sentence", () => {
     expect(await complaint({ stateDir }, NOWHERE)).toMatch(
       new RegExp(`is that of a runner of ${server.url}: use another folder`),
     );
+  });
+
+  test("when the server has another URL now, until its file says so", async () => {
+    const { stateDir, stop } = await startRegisteredRunner(server);
+    await stop();
+    const moved = server.url.replace("127.0.0.1", "localhost");
+    expect(await complaint({ stateDir }, moved)).toMatch(/write the URL into its runner\.json/);
+    const file = join(stateDir, "runner.json");
+    writeFileSync(file, readFileSync(file, "utf8").replace(server.url, moved));
+    const runner = startRunnerProcess({ url: moved }, { stateDir });
+    await runner.untilLogged("the runner takes work");
+    const line = runner.output().match(/^.*the runner takes work.*$/m)?.[0] ?? "{}";
+    expect(JSON.parse(line).version).toBe(packageJson.version);
+    await runner.stop();
   });
 
   test("when its file is damaged, without quoting it", async () => {

@@ -59,6 +59,15 @@ describe("the units", () => {
       expect(unitOf(root, unit)).toContain(`LoadCredential=${lines}`);
   });
 
+  test("reload by the signal, without a program that a small system lacks", () => {
+    const root = newRoot();
+    installSystemd(SETTINGS, { ...CHOICE, root });
+    for (const name of ["chartroom.service", "chartroom-runner.service"]) {
+      // Debian's /bin/kill is in a package of its own, procps.
+      expect(unitOf(root, name)).toContain(`ExecReload=/bin/sh -c "kill -HUP \${MAINPID}"\n`);
+    }
+  });
+
   test("name nothing that is not to be handed over", () => {
     const root = newRoot();
     const credentials = { keyFile: "", databasePasswordFile: "", exchangeTokenFile: "" };

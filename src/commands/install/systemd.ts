@@ -107,8 +107,8 @@ Next, as root:
   systemctl enable --now chartroom
 
 The administrator's first access token is then in /var/lib/chartroom/first-token.
-A runner on this machine: make one (chartroom page "Runners", or RunnerService/CreateRunner), put its exchange token into
-/etc/chartroom/exchange-token, and
+A runner on this machine: make one (page "Runners" of the console, or chartroom runner create NAME), put its exchange
+token into /etc/chartroom/exchange-token, and
 
   systemctl enable --now chartroom-runner
 

@@ -125,7 +125,7 @@ Environment=CHARTROOM_FIRST_TOKEN_FILE=/var/lib/chartroom/first-token
 EnvironmentFile=-/${SETTINGS_FOLDER}/server.env
 ${dataCredentials(credentials)}ExecStart=${quoted(node)} --max-semi-space-size=16 ${quoted(`${program}/bin/chartroom.js`)} serve
 # Reads certificates, sign-in providers and issuers again; it never ends the server.
-ExecReload=/bin/kill -HUP $MAINPID
+ExecReload=/bin/sh -c "kill -HUP \${MAINPID}"
 Restart=on-failure
 RestartSec=2
 TimeoutStopSec=30
@@ -157,7 +157,7 @@ Environment=CHARTROOM_STATE_DIR=/var/lib/chartroom-runner
 Environment=CHARTROOM_ISOLATION=bubblewrap
 EnvironmentFile=-/${SETTINGS_FOLDER}/runner.env
 ${credential("CHARTROOM_EXCHANGE_TOKEN_FILE", "exchange-token", credentials.exchangeTokenFile)}ExecStart=${quoted(node)} ${quoted(`${program}/bin/chartroom.js`)} runner
-ExecReload=/bin/kill -HUP $MAINPID
+ExecReload=/bin/sh -c "kill -HUP \${MAINPID}"
 Restart=on-failure
 RestartSec=2
 # Work that can end does, and the rest is given back.

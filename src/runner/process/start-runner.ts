@@ -204,7 +204,7 @@ async function work(
       log,
       signal: AbortSignal.any([draining, over.signal]),
     });
-    log.info({ runner: runnerId, slots, agentSlots }, "the runner takes work");
+    log.info({ version: options.version, runner: runnerId, slots, agentSlots }, "the runner takes work");
     const loop = {
       client,
       instanceId,

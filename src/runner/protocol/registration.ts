@@ -43,7 +43,7 @@ export async function register(options: RegistrationOptions): Promise<RunnerStat
   const known = await readState(stateDir);
   if (known && known.server !== server) {
     throw new RunnerError(
-      `the folder ${stateDir} is that of a runner of ${known.server}: use another folder for ${server}`,
+      `the folder ${stateDir} is that of a runner of ${known.server}: use another folder for ${server}, or, where that is the same server at another URL, write the URL into its runner.json`,
     );
   }
   if (known && (await isTokenValid(known, options))) return known;
