@@ -1,9 +1,11 @@
 /**
- * Makes the release: one folder with Chartroom, its packages and Node, packed for one platform.
+ * Makes the release: one folder with Chartroom, its packages and Node, packed for one platform, and the packs of clients
+ * beside it.
  *
  *   npm run release -- --dry-run   makes it in a temporary folder, checks it, prints what it holds, and removes it
  *   npm run release                leaves the files in ./release, or in the folder of --to
  *   npm run release -- --allow-changes  takes what is not committed too, and says so in the provenance
+ *   npm run release -- --without java   leaves out a pack; of python, go and java several are named with commas
  *
  * Everything in it is from the commit that is checked out and from the packages of package-lock.json.
  */
@@ -25,6 +27,8 @@ import {
 import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { packArchive } from "./packs/archive.ts";
+import { packNpm, packOthers, readWithout } from "./packs/clients.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const MIB = 1024 * 1024;
@@ -41,6 +45,7 @@ const { values: flags } = parseArgs({
     "dry-run": { type: "boolean", default: false },
     "allow-changes": { type: "boolean", default: false },
     to: { type: "string", default: "release" },
+    without: { type: "string", default: "" },
   },
 });
 const say = (text: string) => process.stdout.write(`${text}\n`);
@@ -55,6 +60,7 @@ const title = `${name}-${version}-${platform}`;
 const changed = run("git", "status", "--porcelain");
 const scratch = mkdtempSync(join(tmpdir(), "chartroom-release-"));
 try {
+  const without = readWithout(flags.without);
   requireReleasable();
   const folder = join(scratch, title);
   mkdirSync(folder);
@@ -77,15 +83,20 @@ try {
   writeFileSync(join(made, `${title}.provenance.json`), provenance());
   say("packing");
   const archive = join(made, `${title}.tar.gz`);
-  pack(folder, archive);
-  writeFileSync(join(made, "SHA256SUMS"), sums(made));
+  packArchive(folder, archive, run("git", "log", "-1", "--format=%ct"));
   report({ unpacked, packed: statSync(archive).size, packages });
+  say("packs of clients");
+  packNpm(made);
+  const leftOut = packOthers(made, without);
+  for (const { pack, reason } of leftOut) say(`  without ${pack}: ${reason}`);
+  writeFileSync(join(made, "SHA256SUMS"), sums(made));
+  for (const file of readdirSync(made).sort()) say(`  ${sizeOf(join(made, file))}  ${file}`);
   if (flags["dry-run"]) say("dry run: nothing is left");
   else {
     const target = resolve(ROOT, flags.to);
     mkdirSync(target, { recursive: true });
     for (const file of readdirSync(made)) cpSync(join(made, file), join(target, file));
-    say(`in ${target}:\n${readdirSync(made).join("\n")}`);
+    say(`in ${target}`);
   }
 } catch (error) {
   process.stderr.write(`release: ${(error as Error).message}\n`);
@@ -193,34 +204,17 @@ function provenance(): string {
   )}\n`;
 }
 
-/**
- * Packs so that the same files make the same archive: sorted, with one owner and the time of the commit, and readable
- * by all, whatever the umask was.
- */
-function pack(folder: string, archive: string): void {
-  const tar = archive.replace(/\.gz$/, "");
-  const time = run("git", "log", "-1", "--format=%ct");
-  run(
-    "tar",
-    ...[
-      "--sort=name",
-      "--owner=0",
-      "--group=0",
-      "--numeric-owner",
-      `--mtime=@${time}`,
-      "--mode=a+rX,u+w,go-w",
-    ],
-    ...["-C", dirname(folder), "-cf", tar, basename(folder)],
-  );
-  run("gzip", "-n", tar);
-}
-
 function sums(folder: string): string {
   const line = (file: string) =>
     `${createHash("sha256")
       .update(readFileSync(join(folder, file)))
       .digest("hex")}  ${file}\n`;
   return readdirSync(folder).sort().map(line).join("");
+}
+
+/** Returns the size of a file in KiB, in a column. */
+function sizeOf(file: string): string {
+  return `${Math.ceil(statSync(file).size / 1024)} KiB`.padStart(9);
 }
 
 function bytesIn(folder: string): number {

@@ -4,26 +4,22 @@
  *
  *   npm run pack                 leaves them in ./release
  *   npm run pack -- --to FOLDER
+ *   npm run pack -- --all        those of other languages too, for which this machine has the tools
+ *   npm run pack -- --all --without java,go
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { packProtos } from "./protos.ts";
-import { packTypeScript } from "./typescript.ts";
+import { packNpm, packOthers, readWithout } from "./clients.ts";
 
-const root = join(import.meta.dirname, "../..");
-const { values: flags } = parseArgs({ options: { to: { type: "string", default: "release" } } });
-const to = resolve(root, flags.to);
-const scratch = mkdtempSync(join(tmpdir(), "chartroom-pack-"));
-try {
-  mkdirSync(to, { recursive: true });
-  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const packs = [
-    ...packTypeScript({ root, manifest, scratch, to }),
-    packProtos({ root, version: manifest.version, scratch, to }),
-  ];
-  process.stdout.write(packs.map((pack) => `${pack}\n`).join(""));
-} finally {
-  rmSync(scratch, { recursive: true, force: true });
-}
+const { values: flags } = parseArgs({
+  options: {
+    to: { type: "string", default: "release" },
+    all: { type: "boolean", default: false },
+    without: { type: "string", default: "" },
+  },
+});
+const to = resolve(join(import.meta.dirname, "../.."), flags.to);
+const without = readWithout(flags.without);
+const say = (text: string) => process.stdout.write(`${text}\n`);
+for (const pack of packNpm(to)) say(pack);
+if (flags.all) for (const { pack, reason } of packOthers(to, without)) say(`without ${pack}: ${reason}`);

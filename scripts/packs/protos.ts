@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { packArchive } from "./archive.ts";
 
 /** What a generator reads of this repository. */
 const CONTENT = ["proto", "third_party", "buf.yaml", "LICENSE"];
@@ -23,13 +24,8 @@ export function packProtos({ root, version, scratch, to }: ProtosPlace): string 
   mkdirSync(join(scratch, title));
   for (const part of CONTENT) cpSync(join(root, part), join(scratch, title, part), { recursive: true });
   const time = execFileSync("git", ["log", "-1", "--format=%ct", "--", ...CONTENT], { cwd: root });
-  const archive = join(to, `${title}.tar.gz`);
-  const tar = join(scratch, `${title}.tar`);
-  execFileSync("tar", [
-    ...["--sort=name", "--owner=0", "--group=0", "--numeric-owner", `--mtime=@${String(time).trim()}`],
-    ...["--mode=a+rX,u+w,go-w", "-C", scratch, "-cf", tar, title],
-  ]);
-  execFileSync("gzip", ["-n", tar]);
-  cpSync(`${tar}.gz`, archive);
-  return archive;
+  const archive = join(scratch, `${title}.tar.gz`);
+  packArchive(join(scratch, title), archive, String(time).trim());
+  cpSync(archive, join(to, `${title}.tar.gz`));
+  return join(to, `${title}.tar.gz`);
 }

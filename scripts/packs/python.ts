@@ -36,7 +36,13 @@ try {
 }
 
 function run(program: string, ...args: string[]): void {
-  execFileSync(program, args, { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync(program, args, { cwd: ROOT, env: buildEnvironment(), stdio: ["ignore", "ignore", "inherit"] });
+}
+
+/** The files of the wheel have the time of the commit, so that the same commit makes the same wheel. */
+function buildEnvironment(): NodeJS.ProcessEnv {
+  const time = execFileSync("git", ["log", "-1", "--format=%ct"], { cwd: ROOT, encoding: "utf8" });
+  return { ...process.env, SOURCE_DATE_EPOCH: time.trim() };
 }
 
 /** Generates the messages without the rules, whose declarations another package may bring, into `chartroom`. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import packageJson from "../../package.json" with { type: "json" };
 import { post } from "../harness/call.ts";
-import { ROOT, runProgram } from "../harness/program.ts";
+import { ROOT, runProgram, terminalEnvironment } from "../harness/program.ts";
 import { temporaryFolder } from "../harness/server.ts";
 
 const TITLE = `chartroom-${packageJson.version}-${process.platform}-${process.arch}`;
@@ -15,22 +15,48 @@ const release = join(unpacked, TITLE);
 let printed = "";
 
 beforeAll(async () => {
-  const args = ["scripts/release.ts", "--allow-changes", "--to", made];
-  // The npm of this machine, and the Node of the repository.
-  const { code, stdout, stderr } = await runProgram(process.execPath, args, { timeMs: 600_000 });
+  const args = ["scripts/release.ts", "--allow-changes", "--to", made, "--without", "java"];
+  const env = { ...terminalEnvironment(), PATH: folderOf(["env", "git", "gzip", "npm", "sh", "tar"]) };
+  const { code, stdout, stderr } = await runProgram(process.execPath, args, { env, timeMs: 600_000 });
   if (code !== 0) throw new Error(stdout + stderr);
   printed = stdout;
   execFileSync("tar", ["-xzf", join(made, `${TITLE}.tar.gz`), "-C", unpacked]);
 });
 
+/** Returns a folder with these programs of the machine, and the repository's Node, but no tools of other languages. */
+function folderOf(programs: readonly string[]): string {
+  const folder = temporaryFolder();
+  symlinkSync(process.execPath, join(folder, "node"));
+  for (const name of programs) symlinkSync(pathOf(name), join(folder, name));
+  return folder;
+}
+
+function pathOf(program: string): string {
+  return execFileSync("sh", ["-c", `command -v ${program}`], { encoding: "utf8" }).trim();
+}
+
 describe("the files of a release", () => {
-  test("are the archive, the list of what is in it, and where it comes from, each with its checksum", () => {
-    const files = ["cdx.json", "provenance.json", "tar.gz"].map((end) => `${TITLE}.${end}`);
+  test("are the archive, the list of what is in it, where it comes from, and packs, each with its checksum", () => {
+    const { version } = packageJson;
+    const packs = [`api-${version}.tgz`, `client-${version}.tgz`, `protos-${version}.tar.gz`];
+    const files = [
+      ...["cdx.json", "provenance.json", "tar.gz"].map((end) => `${TITLE}.${end}`),
+      ...packs.map((pack) => `chartroom-${pack}`),
+    ].sort();
     expect(readdirSync(made).sort()).toEqual(["SHA256SUMS", ...files]);
     expect(execFileSync("sha256sum", ["--check", "SHA256SUMS"], { cwd: made, encoding: "utf8" })).toBe(
       files.map((file) => `${file}: OK\n`).join(""),
     );
     expect(printed).toMatch(/^\d+ packages; unpacked \d+ MiB, packed \d+ MiB$/m);
+    for (const file of files) expect(printed).toMatch(new RegExp(`^ +\\d+ KiB {2}${file}$`, "m"));
+  });
+
+  test("lack packs for which there are no tools, and those that are not wanted, which it says", () => {
+    expect(printed.match(/^ {2}without .*$/gm)).toEqual([
+      "  without the Python package: there is no python3 on the PATH",
+      "  without the Go module: there is no go on the PATH",
+      "  without the Maven module: --without java",
+    ]);
   });
 
   test("name every package that is in the archive, and no other", () => {
@@ -125,6 +151,9 @@ describe("on a machine with the C and C++ runtime libraries, and nothing else", 
     expect(await (await fetch(`${url}/account`, { redirect: "manual" })).status).toBe(302);
     first.child.kill("SIGTERM");
     await first.ended;
+    expect(first.output()).toMatch(
+      new RegExp(`^\\{.*"version":"${packageJson.version}".*"msg":"listening"\\}$`, "m"),
+    );
     expect(readdirSync(join(state, ".local/state/chartroom/data"))).toContain("key.json");
 
     const verified = start("audit", "verify");
