@@ -32,9 +32,9 @@ export const SETTINGS: readonly string[] = [
   "max_connections=200",
 ];
 
-/** Starts the release that npm installs. */
-export async function startCluster(): Promise<BenchCluster> {
-  const cluster = await startPostgres("embedded", SETTINGS);
+/** Starts the release that npm installs. @param dataFolder an empty one, which goes in the end; default: as for tests */
+export async function startCluster(dataFolder?: string): Promise<BenchCluster> {
+  const cluster = await startPostgres("embedded", SETTINGS, dataFolder);
   const run = async (database: string, statement: string) => {
     const client = new pg.Client({ connectionString: `${cluster.url}/${database}` });
     await client.connect();

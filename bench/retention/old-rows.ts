@@ -1,6 +1,6 @@
 import { columnsOf, type RawData } from "../../test/harness/raw-data.ts";
 
-/** Actions of an execution, and portions of output of each: 300 rows go with it, in three writes of the job. */
+/** Actions of an execution, and portions of output of each: 300 rows go with it. */
 export const ACTIONS = 20;
 export const OUTPUTS = 14;
 const DAY_MS = 86_400_000;
@@ -21,8 +21,8 @@ function digits(number: string): string {
 }
 
 /**
- * Copies an ended execution until there are so many rows, half of them events, all a month old. What triggers would
- * count is added at once.
+ * Copies an ended execution until there are so many rows, half of them events, all a month old, as the
+ * organization's other events then are. What triggers would count is added at once.
  */
 export async function fillWithOldRows(
   raw: RawData,
@@ -65,6 +65,8 @@ export async function fillWithOldRows(
     organizationId,
   );
   const events = Math.ceil(wanted / 2);
+  // They go from the oldest on, up to the first that is kept.
+  await raw.run(`update event set at = ${at} where organization_id = '${organizationId}'`);
   await raw.run(
     `insert into event (organization_id, sequence, at, kind, resource_type, resource_id)
       ${numbers(events)} select '${organizationId}', ${last?.sequence} + n.i, ${at}, 'updated', 'project', '${executionId}' from n`,

@@ -120,3 +120,26 @@ export function compareRow(
   const refs = sql.join(columns.map((column) => sql.ref(column)));
   return sql<SqlBool>`(${refs}) ${sql.raw(operator)} (${sql.join([...values])})`;
 }
+
+/**
+ * Returns the condition that columns of a row have the values of one of some keys, for an index that begins with them. It
+ * is the same text for any number of keys, so that it is prepared and planned once.
+ * @param columns never a caller's words
+ * @param keys one or more, each with a value for each column
+ */
+export function isOneOf(
+  columns: readonly string[],
+  keys: readonly (readonly (string | number)[])[],
+): Expression<SqlBool> {
+  const refs = sql.join(columns.map((column) => sql.ref(column)));
+  const list = JSON.stringify(keys);
+  const values = (valueAt: (place: number) => RawBuilder<unknown>) =>
+    sql.join(columns.map((_, place) => valueAt(place)));
+  const typeAt = (place: number) => sql.raw(typeof keys[0]?.[place] === "number" ? "bigint" : "text");
+  return perEngine(
+    sql<SqlBool>`(${refs}) in (select ${values((place) => sql`json_extract(value, ${sql.lit(`$[${place}]`)})`)}
+      from json_each(${list}))`,
+    sql<SqlBool>`(${refs}) in (select ${values((place) => sql`cast(key ->> ${sql.lit(place)} as ${typeAt(place)})`)}
+      from jsonb_array_elements(cast(${list} as jsonb)) as keys (key))`,
+  );
+}

@@ -63,14 +63,18 @@ function linkLibraries(native: string): void {
   }
 }
 
-/** Starts a server on a free port of the loopback address. @param settings such as `max_connections=500` */
+/**
+ * Starts a server on a free port of the loopback address.
+ * @param settings such as `max_connections=500`
+ * @param folder an empty one, which goes when the server stops. Default: one in memory where there is room; each database
+ * of a test has a thousand files, and to make them on a disk took a fifth of the processor time of a run
+ */
 export async function startPostgres(
   build: PostgresBuild,
   settings: readonly string[] = [],
+  folder = folderOfRun("postgres"),
 ): Promise<PostgresCluster> {
   const { bin, lib } = programsOf(build);
-  // Each database of a test has a thousand files: to make them on a disk took a fifth of the processor time of a run.
-  const folder = folderOfRun("postgres");
   const as = process.getuid?.() === 0 ? UNPRIVILEGED : undefined;
   if (as) chownSync(folder, as.uid, as.gid);
   const env = { PATH: process.env.PATH ?? "", LC_ALL: "C", ...(lib && { LD_LIBRARY_PATH: lib }) };

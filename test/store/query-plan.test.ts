@@ -10,12 +10,14 @@ import {
   findDeliveryPage,
   findOldestDeliveries,
   findUnsent,
+  removeDeliveriesByIds,
 } from "../../src/store/access/event-subscription/event-delivery.ts";
 import {
   findDueSubscriptions,
   findSubscriptionPage,
 } from "../../src/store/access/event-subscription/event-subscription.ts";
 import { findEnded, findPastCount } from "../../src/store/access/retention/ended.ts";
+import { removeParts } from "../../src/store/access/retention/parts.ts";
 import { findHolders } from "../../src/store/access/retention/removable.ts";
 import { findTakenAway } from "../../src/store/access/retention/removal.ts";
 import { findContinuation, findEarlierParts, wholeOutput } from "../../src/store/agent/agent-conversation.ts";
@@ -64,7 +66,7 @@ import {
   textCandidates,
 } from "../../src/store/sqlite/search/project-candidates.ts";
 import { collect, countMatching, findPage } from "../../src/store/sqlite/search/project-rows.ts";
-import { type Handle, SYSTEM } from "../../src/store/store.ts";
+import { type Handle, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import { findDuePullRequests } from "../../src/store/workflow/pull-request/pull-request.ts";
 import { findPullRequestPage } from "../../src/store/workflow/pull-request/pull-request-list.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow/workflow-execution.ts";
@@ -74,6 +76,7 @@ import {
   findOutputPage,
 } from "../../src/store/workflow/workflow-execution-list.ts";
 import { findOutputsOfActions } from "../../src/store/workflow/workflow-output.ts";
+import { removeTriggerEvents } from "../../src/store/workflow/workflow-trigger-event.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
 import { ANY_PROJECT } from "./project/any-project.ts";
 
@@ -605,6 +608,34 @@ test("what leads to projects goes on leading where filters and the page's place 
   await findPage(db, scope, page, allCandidates(db, scope));
   expect(plans()).toEqual([
     ["SEARCH project USING COVERING INDEX project_by_id (organization_id=? AND id>?)"],
+  ]);
+});
+
+test("what retention removes is found by its keys, whatever their number", async () => {
+  // Of a write they use nothing else.
+  const tx = { db } as Pick<WriteTransaction, "db"> as WriteTransaction;
+  const of = "a" as Handle<"workflow_execution">;
+  const parts = [
+    { table: "step_log", columns: ["action_id", "attempt", "step_index", "start"], key: ["a", 1, 0, 0] },
+    { table: "workflow_action", columns: ["id"], key: ["a"] },
+    { table: "agent_output", columns: ["execution_id", "sequence"], key: ["a", 1] },
+  ];
+  // Only read here: the engine plans them and refuses to carry them out.
+  for (const { table, columns, key } of parts)
+    for (const rows of [[{ key, bytes: 0 }], Array(3).fill({ key, bytes: 0 })])
+      await expect(removeParts(tx, { of, table, columns, rows }, rows)).rejects.toThrow(/readonly/);
+  await expect(removeTriggerEvents(tx, scope, ["a", "b"])).rejects.toThrow(/readonly/);
+  await expect(removeDeliveriesByIds(tx, scope, ["a"])).rejects.toThrow(/readonly/);
+  expect(new Set(queries.map((query) => query.sql)).size).toBe(5);
+  const ways = plans().map(([way]) => way);
+  expect([...new Set(ways)]).toEqual([
+    "SEARCH step_log USING PRIMARY KEY (action_id=? AND attempt=? AND step_index=? AND start=?)",
+    expect.stringMatching(
+      /^SEARCH workflow_action USING .*INDEX sqlite_autoindex_workflow_action_1 \(id=\?\)$/,
+    ),
+    "SEARCH agent_output USING PRIMARY KEY (execution_id=? AND sequence=?)",
+    "SEARCH workflow_trigger_event USING COVERING INDEX workflow_trigger_event_by_id (organization_id=? AND id=?)",
+    "SEARCH event_delivery USING INDEX sqlite_autoindex_event_delivery_1 (id=?)",
   ]);
 });
 

@@ -1,11 +1,11 @@
 import type { Keep } from "../../domain/policy/retention.ts";
 import { pastEventsBound } from "../../services/access/retention/past.ts";
-import { removeEvents } from "../../store/record/event-pruning.ts";
+import { findPrunableEvents, findPrunedSequence, removeEvents } from "../../store/record/event-pruning.ts";
 import { type Scope, type Store, type WriteTransaction, within } from "../../store/store.ts";
 import { writeThenPause } from "../job-writes.ts";
 import { BatchSize } from "./batch-size.ts";
 
-/** Number of events removed per transaction at most, which other writes wait for. */
+/** Number of events that are looked at together, and removed per transaction at most, which other writes wait for. */
 const EVENTS_PER_BATCH = 1_000;
 
 /**
@@ -26,12 +26,18 @@ export async function pruneEvents(
   const bound = await pastEventsBound(store, scope, keep, now);
   if (!bound) return 0;
   let removed = 0;
+  let after = await findPrunedSequence(store.reader, scope);
   const size = new BatchSize();
   for (;;) {
-    const most = size.of(EVENTS_PER_BATCH);
-    const remove = (tx: WriteTransaction) => size.measure(() => removeEvents(tx, scope, bound, most));
-    const batch = await writeThenPause(store, "job/event-pruning", remove, within(scope));
-    removed += batch;
-    if (batch < most || draining?.aborted) return removed;
+    const old = await findPrunableEvents(store.reader, scope, bound, after, EVENTS_PER_BATCH);
+    for (let next = 0; next < old.length; ) {
+      if (draining?.aborted) return removed;
+      next = Math.min(next + size.of(EVENTS_PER_BATCH), old.length);
+      const [from, last] = [after, old[next - 1]?.sequence ?? after];
+      const remove = (tx: WriteTransaction) => size.measure(() => removeEvents(tx, scope, from, last));
+      removed += await writeThenPause(store, "job/event-pruning", remove, within(scope));
+      after = last;
+    }
+    if (old.length < EVENTS_PER_BATCH) return removed;
   }
 }

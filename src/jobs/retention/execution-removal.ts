@@ -8,7 +8,7 @@ import {
 } from "../../services/access/retention/past.ts";
 import { deleteMadeEnvironment } from "../../services/agent/agent-stop.ts";
 import type { EndedTable } from "../../store/access/retention/ended.ts";
-import { removeParts } from "../../store/access/retention/parts.ts";
+import { findParts, removeParts } from "../../store/access/retention/parts.ts";
 import {
   findHolders,
   findRemovableExecutions,
@@ -17,6 +17,7 @@ import {
 } from "../../store/access/retention/removable.ts";
 import {
   findTakenAway,
+  hasApprovalsOfTaken,
   removeApprovalsOfTaken,
   removeHead,
   takeExecutionsAway,
@@ -27,23 +28,26 @@ import { removeUnownedConnections } from "../../store/environment/environment-co
 import { type Scope, type Store, type WriteTransaction, within } from "../../store/store.ts";
 import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { writeThenPause } from "../job-writes.ts";
-import { BatchSize } from "./batch-size.ts";
+import { BatchSizes, portionOf } from "./batch-size.ts";
 
 const OPERATION = "job/retention";
 
-/** Number of executions that are taken away per transaction, and of their actions, each of which is looked at. */
+/** Number of executions that are taken away per transaction at most, and of their actions, each of which is looked at. */
 const TAKEN_PER_BATCH = 20;
 const ACTIONS_PER_BATCH = 500;
 
-/**
- * Rows and bytes of parts removed per transaction at most: as many as go within the time that others may wait. A row has
- * up to some megabytes, and is never divided.
- */
+/** Number of rows of parts that are read together. */
+const PARTS_READ = 400;
+
+/** Rows and bytes of parts removed per transaction at most. A row has up to some megabytes, and is never divided. */
 const ROWS_PER_BATCH = 100;
 const BYTES_PER_BATCH = 512 * 1024;
 
-/** Number of approvals removed per transaction, each with its own audit record. */
+/** Number of approvals removed per transaction at most, each with its own audit record. */
 const APPROVALS_PER_BATCH = 10;
+
+/** Number of executions without parts whose own rows go per transaction at most. */
+const HEADS_PER_BATCH = 20;
 
 /**
  * Removes the executions that an organization keeps no longer and that nothing needs. First they are taken away from
@@ -62,70 +66,63 @@ export async function removePastExecutions(
   now: number,
   draining?: AbortSignal,
 ): Promise<number> {
-  await removeTaken(store, scope, kind, draining);
+  const removal = { store, scope, kind, draining, sizes: new BatchSizes() };
+  await removeTaken(removal);
   let removed = 0;
   // What others go on with or retry can go only after them, which are younger.
   for (let before = -1; before < removed; ) {
     before = removed;
-    for await (const { ids, reason } of pastExecutions(store, scope, kind, keep, now)) {
+    for await (const past of pastExecutions(store, scope, kind, keep, now)) {
       if (draining?.aborted) return removed;
-      const taken = await takeAway(store, scope, kind, { ids, reason }, draining);
-      if (taken > 0) await removeTaken(store, scope, kind, draining);
+      const taken = await takeAway(removal, past);
+      if (taken > 0) await removeTaken(removal);
       removed += taken;
     }
   }
   return removed;
 }
 
+/** What is removed, and how fast each part of it goes. */
+interface ExecutionRemoval {
+  readonly store: Store;
+  readonly scope: Scope;
+  readonly kind: ExecutionKind;
+  readonly draining: AbortSignal | undefined;
+  readonly sizes: BatchSizes;
+}
+
 async function takeAway(
-  store: Store,
-  scope: Scope,
-  kind: ExecutionKind,
+  { store, scope, kind, draining, sizes }: ExecutionRemoval,
   { ids, reason }: Past,
-  draining: AbortSignal | undefined,
 ): Promise<number> {
-  let taken = 0;
   const take = kind === "executions" ? takeExecutions : takeRuns;
-  for (const batch of await batchesOf(store, scope, kind, ids)) {
-    if (draining?.aborted) break;
-    taken += await writeThenPause(store, OPERATION, (tx) => take(tx, scope, batch, reason), within(scope));
+  const size = sizes.of("taken");
+  let taken = 0;
+  let free = await findFree(store, scope, kind, ids);
+  while (free.length > 0 && !draining?.aborted) {
+    const count = portionOf(
+      free.map(({ actions }) => actions),
+      { count: size.of(TAKEN_PER_BATCH), sum: size.of(ACTIONS_PER_BATCH) },
+    );
+    const batch = free.slice(0, count).map(({ id }) => id);
+    free = free.slice(count);
+    const run = (tx: WriteTransaction) => size.measure(() => take(tx, scope, batch, reason));
+    taken += await writeThenPause(store, OPERATION, run, within(scope));
   }
   return taken;
 }
 
-/** Returns what can be removed, in the batches in which it is looked at again, under the lock. */
-async function batchesOf(
-  store: Store,
+/** Returns what can be removed, with the number of its actions; it is looked at again under the lock. */
+async function findFree(
+  { reader }: Store,
   scope: Scope,
   kind: ExecutionKind,
   ids: readonly string[],
-): Promise<string[][]> {
-  if (kind === "agentExecutions") {
-    const free = await findRemovableRuns(store.reader, scope, ids);
-    return inBatches(await withoutHeld(store.reader, scope, free), () => 0);
-  }
-  const free = await withoutRetried(
-    store.reader,
-    scope,
-    await findRemovableExecutions(store.reader, scope, ids),
-  );
-  const actions = new Map(free.map((each) => [each.id, each.actions]));
-  return inBatches([...actions.keys()], (id) => actions.get(id) ?? 0);
-}
-
-function inBatches(ids: readonly string[], actionsOf: (id: string) => number): string[][] {
-  const batches: string[][] = [];
-  let actions = 0;
-  for (const id of ids) {
-    const last = batches.at(-1);
-    actions += actionsOf(id);
-    if (last && last.length < TAKEN_PER_BATCH && actions <= ACTIONS_PER_BATCH) last.push(id);
-    else {
-      batches.push([id]);
-      actions = actionsOf(id);
-    }
-  }
-  return batches;
+): Promise<{ readonly id: string; readonly actions: number }[]> {
+  if (kind === "executions")
+    return withoutRetried(reader, scope, await findRemovableExecutions(reader, scope, ids));
+  const free = await withoutHeld(reader, scope, await findRemovableRuns(reader, scope, ids));
+  return free.map((id) => ({ id, actions: 0 }));
 }
 
 async function takeExecutions(
@@ -177,33 +174,71 @@ async function withoutRetried<T extends { readonly id: string }>(
 }
 
 /** Removes what was taken away, in portions. */
-async function removeTaken(
-  store: Store,
-  scope: Scope,
-  kind: ExecutionKind,
-  draining: AbortSignal | undefined,
-): Promise<void> {
-  const table = tableOf(kind);
-  const repeat = async (size: BatchSize, remove: (tx: WriteTransaction) => Promise<number>) => {
-    const measured = (tx: WriteTransaction) => size.measure(() => remove(tx));
-    while (!draining?.aborted && (await writeThenPause(store, OPERATION, measured, within(scope))) > 0);
-  };
-  const [approvals, parts] = [new BatchSize(), new BatchSize()];
+async function removeTaken(removal: ExecutionRemoval): Promise<void> {
+  const { store, scope, kind, draining } = removal;
   for (;;) {
-    const taken = await findTakenAway(store.reader, scope, table, LOOKED_AT);
+    const taken = await findTakenAway(store.reader, scope, tableOf(kind), LOOKED_AT);
     for (const id of taken) {
       // Before the actions, with which they would go without a record.
-      await repeat(approvals, (tx) =>
-        removeApprovalsOfTaken(tx, scope, table, id, approvals.of(APPROVALS_PER_BATCH)),
-      );
-      await repeat(parts, (tx) =>
-        removeParts(tx, scope, table, id, parts.of(ROWS_PER_BATCH), parts.of(BYTES_PER_BATCH)),
-      );
-      // With parts that are left, the row would take them all in one write.
+      await removeApprovals(removal, id);
+      await removePartsOf(removal, id);
+      // With parts that are left, the rows would take them all in one write.
       if (draining?.aborted) return;
-      await writeThenPause(store, OPERATION, (tx) => removeWhole(tx, scope, table, id), within(scope));
+      // The last run of an environment takes with it, in portions too, what was reported of that.
+      if (kind === "agentExecutions") await removeHeads(removal, [id]);
     }
-    if (taken.length < LOOKED_AT) return;
+    if (kind === "executions") await removeHeads(removal, taken);
+    if (taken.length < LOOKED_AT || draining?.aborted) return;
+  }
+}
+
+async function removeApprovals(
+  { store, scope, kind, draining, sizes }: ExecutionRemoval,
+  id: string,
+): Promise<void> {
+  const [table, size] = [tableOf(kind), sizes.of("approval")];
+  while (!draining?.aborted && (await hasApprovalsOfTaken(store.reader, scope, table, id))) {
+    const remove = (tx: WriteTransaction) =>
+      size.measure(() => removeApprovalsOfTaken(tx, scope, table, id, size.of(APPROVALS_PER_BATCH)));
+    await writeThenPause(store, OPERATION, remove, within(scope));
+  }
+}
+
+async function removePartsOf(
+  { store, scope, kind, draining, sizes }: ExecutionRemoval,
+  id: string,
+): Promise<void> {
+  for (;;) {
+    const found = await findParts(store.reader, scope, tableOf(kind), id, PARTS_READ);
+    if (!found) return;
+    const size = sizes.of(found.table);
+    for (let rows = found.rows; rows.length > 0; ) {
+      if (draining?.aborted) return;
+      const count = portionOf(
+        rows.map(({ bytes }) => bytes),
+        { count: size.of(ROWS_PER_BATCH), sum: size.of(BYTES_PER_BATCH) },
+      );
+      const portion = rows.slice(0, count);
+      rows = rows.slice(count);
+      const remove = (tx: WriteTransaction) => size.measure(() => removeParts(tx, found, portion));
+      await writeThenPause(store, OPERATION, remove, within(scope));
+    }
+  }
+}
+
+async function removeHeads(
+  { store, scope, kind, draining, sizes }: ExecutionRemoval,
+  taken: readonly string[],
+): Promise<void> {
+  const size = sizes.of("head");
+  for (let next = 0; next < taken.length && !draining?.aborted; ) {
+    const ids = taken.slice(next, next + size.of(HEADS_PER_BATCH));
+    next += ids.length;
+    const remove = (tx: WriteTransaction) =>
+      size.measure(async () => {
+        for (const id of ids) await removeWhole(tx, scope, tableOf(kind), id);
+      });
+    await writeThenPause(store, OPERATION, remove, within(scope));
   }
 }
 

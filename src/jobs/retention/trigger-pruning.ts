@@ -3,10 +3,11 @@ import type { Store } from "../../store/store.ts";
 import { findOldDeliveries, removeDeliveries } from "../../store/workflow/webhook-delivery.ts";
 import type { JobFactory } from "../job.ts";
 import { writeInEach } from "../job-writes.ts";
+import { BatchSize } from "./batch-size.ts";
 
 const EVERY_MS = 600_000;
 
-/** Number of delivery ids removed at a time: other writes wait for those of their organization. */
+/** Number of delivery ids removed at a time at most: other writes wait for those of their organization. */
 const ROWS_PER_BATCH = 1_000;
 
 /**
@@ -17,16 +18,20 @@ const ROWS_PER_BATCH = 1_000;
  */
 export async function pruneDeliveries(store: Store, now: number): Promise<number> {
   let removed = 0;
+  const size = new BatchSize();
   for (;;) {
-    const found = await findOldDeliveries(store.reader, now - DELIVERY_ID_RETENTION_MS, ROWS_PER_BATCH);
-    const batch = await writeInEach(store, "job/trigger-pruning", found, async (tx, { organizationId }) => {
-      let rows = 0;
-      for (const each of found)
-        if (each.organizationId === organizationId) rows += await removeDeliveries(tx, each);
-      return rows;
-    });
+    const most = size.of(ROWS_PER_BATCH);
+    const found = await findOldDeliveries(store.reader, now - DELIVERY_ID_RETENTION_MS, most);
+    const batch = await writeInEach(store, "job/trigger-pruning", found, (tx, { organizationId }) =>
+      size.measure(async () => {
+        let rows = 0;
+        for (const each of found)
+          if (each.organizationId === organizationId) rows += await removeDeliveries(tx, each);
+        return rows;
+      }),
+    );
     removed += batch;
-    if (batch < ROWS_PER_BATCH) return removed;
+    if (batch < most) return removed;
   }
 }
 

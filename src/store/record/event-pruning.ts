@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import { checkDeadline } from "../expressions.ts";
+import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
@@ -36,6 +37,16 @@ export async function findPastEventCount(
   return row?.sequence ?? 0;
 }
 
+/** Returns the number of the last event that was removed, before which there is none; 0 when none was. */
+export async function findPrunedSequence(db: Reader, { organizationId }: Scope): Promise<number> {
+  const row = await builderOf(db)
+    .selectFrom("organization")
+    .select("pruned_sequence")
+    .where("id", "=", organizationId)
+    .executeTakeFirst();
+  return row?.pruned_sequence ?? 0;
+}
+
 /** Returns the bytes, numbers and times of up to `limit` of the oldest events after a number that are kept no longer. */
 export async function findPrunableEvents(
   db: Reader,
@@ -60,32 +71,42 @@ export async function findPrunableEvents(
 }
 
 /**
- * Removes the oldest events of an organization, up to `limit`, while they are kept no longer, and stores the number of
- * the last of them: the remaining events are the end of the record, without gaps. It opens the trigger that protects
- * events, and closes it, inside this transaction.
+ * Removes the oldest events of an organization up to a number, and stores that number: the remaining events are the end
+ * of the record, without gaps. It opens the trigger that protects events, and closes it, inside this transaction.
+ *
+ * @param after number up to which there is none: the engine would find there what it has removed and not yet cleared away
  * @returns the number of removed events
  */
 export async function removeEvents(
   { db }: WriteTransaction,
-  scope: Scope,
-  bound: EventBound,
-  limit: number,
+  { organizationId }: Scope,
+  after: number,
+  last: number,
 ): Promise<number> {
-  const { organizationId } = scope;
-  const removed = await findPrunableEvents(db, scope, bound, 0, limit);
-  const last = removed.at(-1);
-  if (!last) return 0;
-  await builderOf(db).insertInto("pruning").values({ organization_id: organizationId }).execute();
-  await builderOf(db)
+  await openForPruning(db, { organizationId });
+  const { numDeletedRows } = await builderOf(db)
     .deleteFrom("event")
     .where("organization_id", "=", organizationId)
-    .where("sequence", "<=", last.sequence)
-    .execute();
-  await builderOf(db).deleteFrom("pruning").where("organization_id", "=", organizationId).execute();
-  await builderOf(db)
-    .updateTable("organization")
-    .set({ pruned_sequence: last.sequence })
-    .where("id", "=", organizationId)
-    .execute();
-  return removed.length;
+    .where("sequence", ">", after)
+    .where("sequence", "<=", last)
+    .executeTakeFirstOrThrow();
+  await closeAfterPruning(db, { organizationId });
+  await setPruned(db, { organizationId, last });
+  return Number(numDeletedRows);
 }
+
+const openForPruning = prepared<Scope, unknown>((db, { organizationId }) =>
+  db.insertInto("pruning").values({ organization_id: organizationId }),
+);
+
+const closeAfterPruning = prepared<Scope, unknown>((db, { organizationId }) =>
+  db.deleteFrom("pruning").where("organization_id", "=", organizationId),
+);
+
+const setPruned = prepared<Scope & { last: number }, unknown>((db, { organizationId, last }) =>
+  db
+    .updateTable("organization")
+    .set({ pruned_sequence: last })
+    .where("id", "=", organizationId)
+    .where("pruned_sequence", "<", last),
+);

@@ -5,7 +5,7 @@ import {
   WorkflowTriggerEventSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { type ListedRow, positionById } from "../../domain/page.ts";
-import { checkDeadline, octets } from "../expressions.ts";
+import { checkDeadline, isOneOf, octets } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
@@ -203,7 +203,12 @@ export async function removeTriggerEvents(
   const { numDeletedRows } = await builderOf(db)
     .deleteFrom("workflow_trigger_event")
     .where("organization_id", "=", organizationId)
-    .where("id", "in", ids)
+    .where(
+      isOneOf(
+        ["id"],
+        ids.map((id) => [id]),
+      ),
+    )
     .executeTakeFirstOrThrow();
   return Number(numDeletedRows);
 }

@@ -23,7 +23,7 @@ import { takeExecutionsAway } from "../../../src/store/access/retention/removal.
 import { findSetPolicies, updatePolicies } from "../../../src/store/policy/organization-policies.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import type { Schema } from "../../../src/store/schema.ts";
-import { SYSTEM, within } from "../../../src/store/store.ts";
+import { type Store, SYSTEM, within } from "../../../src/store/store.ts";
 import { withRawData } from "../../harness/raw-data.ts";
 import { countedBytes, storageProblems } from "../../harness/stored-bytes.ts";
 import { contextOf, DAY_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
@@ -34,6 +34,15 @@ import { insertRun } from "../workflow/workflow-run.ts";
 
 const FOREVER: Keep = { days: 0, count: 0 };
 const HOUR_MS = 3_600_000;
+/** What was reported of an environment, without its files. */
+const NO_CHANGES = {
+  creator_id: "",
+  creator_principal: 0,
+  refreshed_at: 0,
+  version: 1,
+  body: "{}",
+  diffs: "[]",
+};
 const NOT_FOUND = { reason: ErrorReason.NOT_FOUND };
 
 let made: TestStore;
@@ -170,17 +179,9 @@ describe("executions of workflows", () => {
         organization_id: caller.organizationId,
         action_id: action?.id ?? "",
       };
-      const changes = {
-        creator_id: "",
-        creator_principal: 0,
-        refreshed_at: 0,
-        version: 1,
-        body: "{}",
-        diffs: "[]",
-      };
       await builderOf(db)
         .insertInto("environment_changes")
-        .values({ ...of, ...changes })
+        .values({ ...of, ...NO_CHANGES })
         .execute();
       const { action_id: _, ...file } = of;
       await builderOf(db)
@@ -210,6 +211,25 @@ describe("executions of workflows", () => {
     const next = await workflows.listWorkflowExecutions({ pagination: { pageSize: 5, token: token ?? "" } });
     const seen = [...first.workflowExecutions, ...next.workflowExecutions].map(({ id: each }) => each);
     expect(seen.sort()).toEqual(kept.sort());
+  });
+
+  test("go without a write that finds nothing", async () => {
+    await ended(await workflows.make(), [START_MS, START_MS]);
+    made.clock.now += 31 * DAY_MS;
+    const operations: string[] = [];
+    const write: Store["write"] = (actor, operation, ...rest) => {
+      operations.push(operation);
+      return made.store.write(actor, operation, ...rest);
+    };
+    const keep = retention({ executions: { days: 30, count: 0 } });
+    const run = () =>
+      applyRetention(Object.create(made.store, { write: { value: write } }), keep, made.clock.now);
+    await run();
+    expect(await count("workflow_execution")).toBe(0);
+    // One takes both away, and one removes their rows: they have no parts and no approvals.
+    expect(operations).toEqual(["job/retention", "job/retention"]);
+    await run();
+    expect(operations).toHaveLength(2);
   });
 
   test("stay while anything needs them", async () => {
@@ -454,6 +474,35 @@ describe("agent executions", () => {
     expect(JSON.stringify(removed)).not.toContain("Fix it");
     expect(await withRawData(made.dataDir, storageProblems)).toEqual([]);
     expect((await withRawData(made.dataDir, countedBytes)).size).toBeGreaterThan(0);
+  });
+
+  test("take what was reported of their environment with the last of them, in portions", async () => {
+    const first = await runs.running();
+    await end(first);
+    await end(await runs.running({ resumeFrom: first.id }));
+    const of = { environment_id: "gone", organization_id: caller.organizationId };
+    await change(async ({ db }) => {
+      await builderOf(db)
+        .updateTable("agent_execution")
+        .set({ environment_id: of.environment_id, made_environment: 0 })
+        .execute();
+      await builderOf(db)
+        .insertInto("environment_changes")
+        .values({ ...of, action_id: null, ...NO_CHANGES })
+        .execute();
+      const places = Array.from({ length: 250 }, (_, place) => ({ ...of, base: 1, place, body: "{}" }));
+      await builderOf(db).insertInto("environment_file_diff").values(places).execute();
+    });
+    made.clock.now += 31 * DAY_MS;
+    const left: Promise<number>[] = [];
+    const leave = made.store.onCommit(() => left.push(count("environment_file_diff")));
+    expect(await apply(keep)).toEqual([["agentExecutions", 2]]);
+    leave();
+    const counts = [250, ...(await Promise.all(left))].sort((a, b) => b - a);
+    for (const [at, before] of counts.entries())
+      expect(before - (counts[at + 1] ?? 0)).toBeLessThanOrEqual(100);
+    for (const table of ["agent_execution", "environment_changes", "environment_file_diff"] as const)
+      expect([table, await count(table)]).toEqual([table, 0]);
   });
 
   test("stay while their environment waits for an approval of a push", async () => {

@@ -5,7 +5,7 @@ import {
   EventDeliveryState as State,
 } from "#gen/service/v1/event_subscription_pb.js";
 import { type ListedRow, type PagePosition, positionById } from "../../../domain/page.ts";
-import { checkDeadline, octets } from "../../expressions.ts";
+import { checkDeadline, isOneOf, octets, unindexed } from "../../expressions.ts";
 import { firstRows, type RowOrder } from "../../first-rows.ts";
 import { fromBody, toBody } from "../../json.ts";
 import { bodyColumns, listedRows } from "../../listed-row.ts";
@@ -204,8 +204,13 @@ export async function removeDeliveriesByIds(
 ): Promise<number> {
   const { numDeletedRows } = await builderOf(db)
     .deleteFrom("event_delivery")
-    .where("organization_id", "=", organizationId)
-    .where("id", "in", ids)
+    .where(unindexed("event_delivery.organization_id"), "=", organizationId)
+    .where(
+      isOneOf(
+        ["id"],
+        ids.map((id) => [id]),
+      ),
+    )
     .executeTakeFirstOrThrow();
   return Number(numDeletedRows);
 }

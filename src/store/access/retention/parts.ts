@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
+import { isOneOf } from "../../expressions.ts";
 import { builderOf } from "../../query-builder.ts";
-import type { Reader, Scope, WriteTransaction } from "../../store.ts";
+import type { Handle, Reader, Scope, WriteTransaction } from "../../store.ts";
 import type { EndedTable } from "./ended.ts";
 
 /** Rows that go before those they belong to. */
@@ -89,47 +90,62 @@ const bytesOf = (columns: readonly string[]) =>
     sql` + `,
   )})`;
 
+/** A row of a part: its key, and the bytes that the quota counts of it. */
+export interface PartRow {
+  readonly key: readonly (string | number)[];
+  readonly bytes: number;
+}
+
+/** Rows of one part of something that was taken away. */
+export interface PartRows {
+  /** Of what they are parts. */
+  readonly of: Handle<EndedTable>;
+  /** The name of their table, and the columns of their keys. */
+  readonly table: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly PartRow[];
+}
+
 /**
- * Removes up to `limit` rows of the parts of something, without a record; fewer where they have more than `maxBytes`, but
- * at least one.
- * @returns the number of removed rows; 0 when nothing is left
+ * Returns up to `limit` rows of the first part of something that has any left; undefined when nothing is left. Nobody
+ * adds to what was taken away, so that they are read before the write that removes them.
  */
-export async function removeParts(
-  { db }: WriteTransaction,
+export async function findParts(
+  db: Reader,
   { organizationId }: Scope,
   table: EndedTable,
   id: string,
   limit: number,
-  maxBytes: number,
-): Promise<number> {
+): Promise<PartRows | undefined> {
   const own = sql`select id from ${sql.table(table)} where id = ${id} and organization_id = ${organizationId}`;
   for (const part of PARTS[table]) {
-    const removed = await removePart(db, part, own, limit, maxBytes);
-    if (removed > 0) return removed;
+    const rows = await findRows(db, part, own, limit);
+    if (rows.length > 0) return { of: id as Handle<EndedTable>, table: part.table, columns: part.key, rows };
   }
-  return 0;
+  return undefined;
 }
 
-async function removePart(
+async function findRows(
   db: Reader,
   { table, key, bytes, isOf }: Part,
   own: RawBuilder<unknown>,
   limit: number,
-  maxBytes: number,
-): Promise<number> {
+): Promise<PartRow[]> {
   const columns = sql.join(key.map((column) => sql.ref(column)));
-  const { rows } = await sql<Record<string, unknown> & { bytes: number }>`
+  const { rows } = await sql<Readonly<Record<string, string | number>> & { readonly bytes: number }>`
     select ${columns}, ${bytesOf(bytes)} as bytes from ${sql.table(table)}
     where ${isOf(own)} limit ${sql.lit(limit)}`.execute(builderOf(db));
-  let [removed, sum] = [0, 0];
-  for (const row of rows) {
-    sum += row.bytes;
-    if (removed > 0 && sum > maxBytes) break;
-    const isIt = key.map((column) => sql`${sql.ref(column)} = ${row[column]}`);
-    await sql`delete from ${sql.table(table)} where ${sql.join(isIt, sql` and `)}`.execute(builderOf(db));
-    removed += 1;
-  }
-  return removed;
+  return rows.map((row) => ({ key: key.map((column) => row[column] ?? ""), bytes: row.bytes }));
+}
+
+/** Removes some of the rows of a part, without a record. */
+export async function removeParts(
+  { db }: WriteTransaction,
+  { table, columns }: PartRows,
+  rows: readonly PartRow[],
+): Promise<void> {
+  const keys = rows.map(({ key }) => key);
+  await sql`delete from ${sql.table(table)} where ${isOneOf(columns, keys)}`.execute(builderOf(db));
 }
 
 /** Returns how many bytes some executions have with their parts, as the quota counts them. */

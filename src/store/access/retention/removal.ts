@@ -105,14 +105,33 @@ export async function removeApprovalsOfTaken(
   id: string,
   limit: number,
 ): Promise<number> {
-  const rows = await findApprovalsOfTaken(tx.db, scope, table, id, limit);
-  // What was asked for before the execution began names no action.
-  const found =
-    rows.length === 0 && table === "workflow_execution"
-      ? await findApprovalsOfWhole(tx.db, scope, id, limit)
-      : rows;
+  const found = await findApprovals(tx.db, scope, table, id, limit);
   for (const row of found) await removeApproval(tx, scope, approvalOfRow(row));
   return found.length;
+}
+
+/** Returns whether anything is left for {@link removeApprovalsOfTaken}. */
+export async function hasApprovalsOfTaken(
+  db: Reader,
+  scope: Scope,
+  table: EndedTable,
+  id: string,
+): Promise<boolean> {
+  return (await findApprovals(db, scope, table, id, 1)).length > 0;
+}
+
+async function findApprovals(
+  db: Reader,
+  scope: Scope,
+  table: EndedTable,
+  id: string,
+  limit: number,
+): Promise<{ body: string }[]> {
+  const rows = await findApprovalsOfParts(db, scope, table, id, limit);
+  // What was asked for before the execution began names no action.
+  return rows.length === 0 && table === "workflow_execution"
+    ? findApprovalsOfWhole(db, scope, id, limit)
+    : rows;
 }
 
 function findApprovalsOfWhole(
@@ -132,7 +151,7 @@ function findApprovalsOfWhole(
     .execute();
 }
 
-function findApprovalsOfTaken(
+function findApprovalsOfParts(
   db: Reader,
   { organizationId }: Scope,
   table: EndedTable,
