@@ -28,6 +28,8 @@ async function answers(server: Server) {
   const { workflowExecutions } = await call("WorkflowService/ListWorkflowExecutions");
   const { workflowExecutionActions } = await call("WorkflowService/ListWorkflowExecutionActions");
   const { runners } = await call("RunnerService/ListRunners");
+  const { secrets } = await call("SecretService/ListSecrets");
+  const { groups } = await call("GroupService/ListGroups");
   return {
     projects: projects.map(({ id, metadata, initializer }: Record<string, unknown>) => ({
       id,
@@ -36,6 +38,8 @@ async function answers(server: Server) {
     })),
     workflowExecutions,
     workflowExecutionActions,
+    secrets: secrets.map(({ id, name }: Record<string, unknown>) => ({ id, name })),
+    groups: groups.map(({ id, name }: Record<string, unknown>) => ({ id, name })),
     runners: runners.map(({ runnerId, name }: Record<string, unknown>) => ({ runnerId, name })),
     audit: (await call("EventService/ListAuditLogs")).entries.length > 0,
   };
@@ -90,9 +94,17 @@ if (process.env.KEEP_RELEASE)
     const dataDir = temporaryFolder();
     const server = await startHostedServer({ dataDir });
     const create = (operation: string, body: object) => succeeded(post(server, operation, body));
-    await create("ProjectService/CreateProject", {
+    const { project } = await create("ProjectService/CreateProject", {
       name: "before",
       initializer: repository("https://git.example.org/team/before.git"),
+    });
+    const { organizationId } = (await create("UserService/GetAuthenticatedUser", {})).user;
+    await create("GroupService/CreateGroup", { organizationId, name: "before" });
+    await create("SecretService/CreateSecret", {
+      name: "BEFORE",
+      value: "of-a-test",
+      environmentVariable: true,
+      scope: { projectId: project.id },
     });
     const runner = await registerRunner(server);
     await create("RunnerConfigurationService/CreateHostAuthenticationToken", {
