@@ -99,6 +99,7 @@ export const UNSCOPED: readonly Group[] = [
       findOrganizationsWithBytes: "organization list",
       findUnrecordedOrganizations: "serve: organizations of an earlier release",
       insertSubscription: "account subscribe",
+      isUnused: "serve: whether sample data may be made next to the organization of a first start",
       recordInInstallation: "serve: records such an organization",
       removeOrganization: "organization remove",
       exportChains: "audit export",

@@ -30,7 +30,7 @@
  *     leave              ends its program after the turn
  *     fail WORDS         complains and ends with an error
  *
- * Of a review it obeys the lines that are commands, and passes over the others.
+ * Of a review it obeys the lines that are commands, passes over the others, and says that it has read it.
  *
  * With the path of a file as its argument it adds a line to that file for
  * everything that it gets, before it confirms it.
@@ -97,6 +97,11 @@ process.exit(0);
 async function takeTurn(message) {
   confirm(message);
   for (const line of wordsOf(message).split("\n")) await obey(line, message);
+  if (isReview(message)) text("I have read the review.");
+}
+
+function isReview(message) {
+  return wordsOf(message).startsWith("Review of your changes");
 }
 
 function confirm(message) {
@@ -177,7 +182,7 @@ async function obey(line, message) {
       process.stderr.write(`${words}\n`);
       return process.exit(1);
     default:
-      if (wordsOf(message).startsWith("Review of your changes")) return undefined;
+      if (isReview(message)) return undefined;
       return say({ type: "error", message: `there is no command ${command}` });
   }
 }

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import type { Keys } from "../keys.ts";
 import {
   createFirstOrganization,
+  createOrganizationWithToken,
   createSignInLinkAsOperator,
 } from "../services/access/organization-creation.ts";
 import type { Store } from "../store/store.ts";
@@ -20,21 +21,40 @@ export async function firstTokens(
   keys: Keys,
   organizationName = "My organization",
 ): Promise<FirstTokens | undefined> {
-  const first = await createFirstOrganization(store, keys, {
-    operation: "chartroom serve",
-    organizationName,
-    accountName: "Administrator",
-    email: "admin@localhost",
-    tokenDescription: "first start",
-  });
-  if (!first) return undefined;
-  const { organizationId, token, userId } = first;
-  return {
-    organizationId,
-    token,
-    link: await createSignInLinkAsOperator(store, keys, userId, "chartroom serve"),
-  };
+  const first = await createFirstOrganization(store, keys, organizationOf(organizationName));
+  return first && withLink(store, keys, first);
 }
+
+/** Makes an organization in addition to that of the first start, whose administrator has the same account. */
+export async function createFurtherOrganization(
+  store: Store,
+  keys: Keys,
+  organizationName: string,
+): Promise<FirstTokens> {
+  const made = await createOrganizationWithToken(store, keys, organizationOf(organizationName));
+  return withLink(store, keys, made);
+}
+
+const organizationOf = (organizationName: string) => ({
+  operation: "chartroom serve",
+  organizationName,
+  accountName: "Administrator",
+  email: "admin@localhost",
+  tokenDescription: "first start",
+});
+
+async function withLink(
+  store: Store,
+  keys: Keys,
+  { organizationId, token, userId }: Omit<FirstTokens, "link"> & { readonly userId: string },
+): Promise<FirstTokens> {
+  const link = await createSignInLinkAsOperator(store, keys, userId, "chartroom serve");
+  return { organizationId, token, link };
+}
+
+/** Returns the address at which a browser signs in by a link. */
+export const signInAddress = (url: string, { link }: Pick<FirstTokens, "link">): string =>
+  `${url}/sign-in#${link}`;
 
 /** Is printed where the last organization was removed. */
 export const NO_ORGANIZATION = `
@@ -57,7 +77,8 @@ The administrator's access token, valid for 30 days, is in ${file}.
 `;
 }
 
-function welcome(url: string, { token, link }: FirstTokens): string {
+function welcome(url: string, first: FirstTokens): string {
+  const { token } = first;
   return `
 This is the first start: an organization and its administrator were made.
 The administrator's access token, valid for 30 days, is shown this once:
@@ -66,7 +87,7 @@ The administrator's access token, valid for 30 days, is shown this once:
 
 Sign in with a browser by this link, once and within 15 minutes ("chartroom member sign-in" prints another):
 
-  ${url}/sign-in#${link}
+  ${signInAddress(url, first)}
 
 Store a project with the token:
 

@@ -26,6 +26,8 @@ export interface LocalRunnerContext {
   readonly log: Log;
   readonly terminal: Terminal;
   readonly isolation: ChosenIsolation;
+  /** The organization that it registers at; the first one by default. */
+  readonly organizationId?: string | undefined;
 }
 
 /**
@@ -54,7 +56,7 @@ function workDirOf({ localRunnerWorkDir, dataDir }: Config, { env }: Terminal): 
  */
 export async function startLocalRunner(
   config: Config,
-  { server, url, store, keys, log, terminal, isolation }: LocalRunnerContext,
+  { server, url, store, keys, log, terminal, isolation, organizationId }: LocalRunnerContext,
 ): Promise<Runner> {
   const options: RunnerOptions = {
     ...machineOptions(config, terminal, log),
@@ -68,7 +70,7 @@ export async function startLocalRunner(
     // Commands that nothing keeps in run as the server's user: they could read what was cloned for other work.
     repositoryCacheBytes: isolation.name === "none" ? undefined : repositoryCacheBytesOf(config),
     isolation,
-    exchangeToken: () => createLocalExchangeToken(store, keys),
+    exchangeToken: () => createLocalExchangeToken(store, keys, organizationId),
     local: true,
     environmentClass: { displayName: "Local", description: "A folder on the server's machine" },
   };

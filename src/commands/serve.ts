@@ -101,7 +101,10 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     }
     terminal.print(`Chartroom is ready at ${url}\n`);
     let first: FirstTokens | undefined;
-    if (isFirstStart) {
+    if (sample && !isFirstStart) {
+      first = await sample.createSampleOrganization(store, keys);
+      terminal.print(sample.welcome(url, first));
+    } else if (isFirstStart) {
       first = await firstTokens(store, keys, sample?.SAMPLE_ORGANIZATION);
       // An operator who removed the last organization wants no new one, and no administrator's token in
       // the log of a service.
@@ -110,10 +113,10 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       // Of several servers at once, another may have made it, with other keys.
       else await requireKeys(config, store, keys);
     }
+    const organizationId = sample && first?.organizationId;
+    const machine = { server, url, store, keys, log, terminal, organizationId };
     const localRunner =
-      local && isolation
-        ? await local.startLocalRunner(config, { server, url, store, keys, log, terminal, isolation })
-        : undefined;
+      local && isolation ? await local.startLocalRunner(config, { ...machine, isolation }) : undefined;
     const filling =
       first &&
       sample?.startSample(config, { ...first, store, keys, log, terminal, transport: server.transport });

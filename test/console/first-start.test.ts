@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "@jest/globals";
 import { bareRepository } from "../harness/git-repository.ts";
 import { startServer, stopAll, temporaryFolder } from "../harness/server.ts";
+import { look } from "./axe.ts";
 import { closeAll, open } from "./browser.ts";
 import { expectForgotten } from "./page-state.ts";
 
@@ -27,6 +28,9 @@ test("the link of a first start leads to a workflow that has run, all of it made
   await page.getByRole("heading", { name: "Home", level: 1 }).waitFor();
   expect(page.url()).not.toContain(secret);
   await expectForgotten(page, context, secret);
+  const firstSteps = page.getByRole("region", { name: "Get started" });
+  await firstSteps.getByText("npm start -- --sample-data", { exact: true }).waitFor();
+  await look(page);
 
   await page.getByRole("link", { name: "Projects", exact: true }).click();
   await page.getByRole("button", { name: "Create project" }).click();
@@ -34,6 +38,8 @@ test("the link of a first start leads to a workflow that has run, all of it made
   await dialog.getByLabel(/^Repository/).fill(repository.url);
   await dialog.getByRole("button", { name: "Create project" }).click();
   await page.getByRole("row", { name: /^hello/ }).waitFor();
+  await page.getByRole("link", { name: "Home", exact: true }).click();
+  await firstSteps.waitFor({ state: "detached" });
 
   await page.getByRole("link", { name: "Workflows", exact: true }).click();
   await page.getByRole("link", { name: "Create workflow" }).click();

@@ -89,4 +89,30 @@ describe("--sample-data", () => {
     const afterwards = startHostedServer({ dataDir, args: ["--sample-data"] });
     await expect(afterwards).rejects.toThrow(/has data/);
   });
+
+  test("is made next to the organization of a first start that nobody has used, and by its runner", async () => {
+    const folder = join(temporaryFolder(), "data");
+    const first = await startHostedServer({ dataDir: folder });
+    await first.stop();
+    const again = await startHostedServer({ dataDir: folder, args: ["--sample-data"] });
+    expect(again.output()).toMatch(
+      /was made next to yours.*\nSign in .*\n\n {2}http:\S+\/sign-in#cr_lnk_\w+\n/,
+    );
+    const on = ["--data-dir", folder];
+    const { stdout: organizations } = await runHostedCommand(["organization", "list", ...on]);
+    expect(organizations).toMatch(/My organization\n.*Sample organization\n/);
+    const ofSample = ["--organization", "Sample organization", ...on];
+    const { stdout: members } = await runHostedCommand(["member", "list", ...ofSample]);
+    const administrator = members.split("\n").find((line) => line.includes("admin@localhost"));
+    const userId = administrator?.split(/\s/)[0] ?? "";
+    const created = await runHostedCommand(["token", "create", "--user", userId, ...on]);
+    const token = created.stdout.trim();
+    await until(
+      () => ok(post({ ...again, token }, "WorkflowService/ListWorkflowExecutionOutputs", {})),
+      (body) => body.outputs.length === 2,
+    );
+    await again.stop();
+    const third = startHostedServer({ dataDir: folder, args: ["--sample-data"] });
+    await expect(third).rejects.toThrow(/has data/);
+  });
 });

@@ -13,8 +13,10 @@ import { Ago } from "../parts/Time.tsx";
 import { RunTable } from "./agents/RunTable.tsx";
 import { ApprovalLink, ApprovalOf } from "./approvals/ApprovalLink.tsx";
 import { KINDS } from "./approvals/approval-state.ts";
+import { GetStarted } from "./home/GetStarted.tsx";
 import { RunnersSection } from "./home/RunnersSection.tsx";
 import { RunningExecutions } from "./home/RunningExecutions.tsx";
+import { useIsEmpty } from "./home/use-is-empty.ts";
 
 /** Loaded when it is opened: the first load of the console has no room for the contract of workflows. */
 const Week = lazy(async () => ({ default: (await import("./home/Week.tsx")).Week }));
@@ -24,8 +26,10 @@ const ROWS = 10;
 
 /** What waits for the person, what runs now, what has failed, and how the runners are. */
 export function Home() {
+  const isEmpty = useIsEmpty();
   return (
     <Page title="Home">
+      {isEmpty && <GetStarted />}
       <Waiting />
       <Runs
         title="Runs that wait for input"

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { Config } from "../../config/config.ts";
-import { hadOrganization, hasOrganization } from "../../store/identity/organization.ts";
+import { hadOrganization, hasOrganization, isUnused } from "../../store/identity/organization.ts";
 import type { Reader } from "../../store/store.ts";
 import { placeOf } from "../open-data.ts";
 import { StartError } from "../start-error.ts";
@@ -33,10 +33,11 @@ export function sampleFolder({ dataDir }: Pick<Config, "dataDir">): string {
   return `${resolve(dataDir)}-sample`;
 }
 
-/** Requires that there is no data yet. @throws StartError */
+/** Requires that there is no data yet, or no more than what a first start makes. @throws StartError */
 export async function requireFreshData(db: Reader, config: Config): Promise<void> {
   const folder = sampleFolder(config);
-  if ((await hasOrganization(db)) || (await hadOrganization(db))) {
+  const isFresh = (await hasOrganization(db)) ? await isUnused(db) : !(await hadOrganization(db));
+  if (!isFresh) {
     throw new StartError(
       `--sample-data fills a fresh folder, and ${placeOf(config)} has data: name another one with --data-dir, or leave ` +
         `--sample-data out to go on with what is there (a sample goes on with ${flagsOf(config)})`,
@@ -50,9 +51,13 @@ export async function requireFreshData(db: Reader, config: Config): Promise<void
 }
 
 /** Returns the flags with which a server goes on with sample data. */
-export function flagsOf({ isolationRead }: Pick<Config, "isolationRead">): string {
-  return `--local-runner --allow-file-remotes --isolation-read ${isolationRead.join(":")}`;
+export function flagsOf(config: Config): string {
+  return `--local-runner --allow-file-remotes --isolation-read ${config.isolationRead.join(":")}${folderFlag(config)}`;
 }
+
+/** Returns the flag of the data folder after a space, where it is not that of a checkout. */
+export const folderFlag = ({ dataDir }: Pick<Config, "dataDir">): string =>
+  dataDir === "./data" ? "" : ` --data-dir ${dataDir}`;
 
 /** The repositories of the sample, by their names: files and what is in them. */
 const REPOSITORIES = {

@@ -4,8 +4,9 @@ import type { Keys } from "../../keys.ts";
 import type { Log } from "../../log.ts";
 import type { Store } from "../../store/store.ts";
 import type { Terminal } from "../definitions/command-line.ts";
+import { createFurtherOrganization, type FirstTokens, signInAddress } from "../first-start.ts";
 import { fillSample } from "./fill-sample.ts";
-import { flagsOf, makeRepositories, SAMPLE_ORGANIZATION, sampleFolder } from "./sample-data.ts";
+import { flagsOf, folderFlag, makeRepositories, SAMPLE_ORGANIZATION, sampleFolder } from "./sample-data.ts";
 
 export { requireFreshData, SAMPLE_ORGANIZATION, sampleSettings } from "./sample-data.ts";
 
@@ -18,6 +19,21 @@ export interface FirstStart {
   readonly transport: Transport;
   readonly organizationId: string;
   readonly token: string;
+}
+
+/** Makes the organization of the sample in addition to that of an earlier first start, which nobody has used yet. */
+export const createSampleOrganization = (store: Store, keys: Keys): Promise<FirstTokens> =>
+  createFurtherOrganization(store, keys, SAMPLE_ORGANIZATION);
+
+/** Returns what is printed where the sample is made in addition to another one. */
+export function welcome(url: string, first: FirstTokens): string {
+  return `
+The organization "${SAMPLE_ORGANIZATION}" was made next to yours, with the same administrator.
+Sign in to it with a browser by this link, once and within 15 minutes ("chartroom member sign-in" prints another):
+
+  ${signInAddress(url, first)}
+
+`;
 }
 
 /** Begins to fill the organization of a first start, which goes on while the server answers. */
@@ -52,7 +68,7 @@ After a stop, go on with it:
 
 Remove it, while the server is stopped:
 
-  npx chartroom organization remove "${SAMPLE_ORGANIZATION}" --yes --force
+  npx chartroom organization remove "${SAMPLE_ORGANIZATION}" --yes --force${folderFlag(config)}
 
 `;
 }

@@ -6,7 +6,7 @@ import type { Keys } from "../../keys.ts";
 import { findOrganizations } from "../../store/identity/organization.ts";
 import { insertRunner } from "../../store/runner/runner.ts";
 import { findRunnerPage } from "../../store/runner/runner-list.ts";
-import { OPERATOR, type Scope, type Store, type WriteTransaction } from "../../store/store.ts";
+import { OPERATOR, type Reader, type Scope, type Store, type WriteTransaction } from "../../store/store.ts";
 import { replaceExchangeToken } from "./exchange-token.ts";
 
 const NAME = "Local runner";
@@ -16,19 +16,25 @@ const CREATED_BY_OPERATOR = { creatorIds: [""], kinds: [RunnerKind.REMOTE] };
 
 /**
  * Creates, as the operator, the exchange token with which the runner on the server's own
- * machine registers at the first organization. Creates the runner if there is none.
+ * machine registers at an organization. Creates the runner if there is none.
  *
+ * @param organizationId the first organization by default
  * @returns the token's value; undefined while there is no organization
  */
-export async function createLocalExchangeToken(store: Store, keys: Keys): Promise<string | undefined> {
+export async function createLocalExchangeToken(
+  store: Store,
+  keys: Keys,
+  organizationId?: string,
+): Promise<string | undefined> {
+  const find = async (db: Reader) => organizationId ?? (await findOrganizations(db))[0]?.id;
   const create = async (tx: WriteTransaction) => {
-    const [organization] = await findOrganizations(tx.db);
-    if (!organization) return undefined;
-    const scope = { organizationId: organization.id };
+    const id = await find(tx.db);
+    if (id === undefined) return undefined;
+    const scope = { organizationId: id };
     return replaceExchangeToken(tx, scope, keys, await ensureLocalRunner(tx, scope));
   };
   return store.write(OPERATOR, "chartroom serve", create, {
-    locks: async (db) => (await findOrganizations(db)).slice(0, 1).map(({ id }) => id),
+    locks: async (db) => [await find(db)].filter((id) => id !== undefined),
   });
 }
 

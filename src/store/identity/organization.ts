@@ -27,6 +27,34 @@ export async function hadOrganization(db: Reader): Promise<boolean> {
   return row !== undefined;
 }
 
+/** Of each of these tables, any row was made by somebody who uses the installation. */
+const USED_TABLES = [
+  "project",
+  "workflow",
+  "environment",
+  "agent_execution",
+  "agent",
+  "secret",
+  "member_group",
+  "service_account",
+] as const;
+
+/** The rows that a first start makes, by their tables: the local runners of the members are one row. */
+const FIRST_ROWS = ["organization", "member", "runner"] as const;
+
+/** Returns whether there is no more than what a first start makes: an organization and its administrator. */
+export async function isUnused(db: Reader): Promise<boolean> {
+  for (const table of FIRST_ROWS) {
+    const rows = await builderOf(db).selectFrom(table).select("id").limit(2).execute();
+    if (rows.length !== 1) return false;
+  }
+  for (const table of USED_TABLES) {
+    const row = await builderOf(db).selectFrom(table).select("id").limit(1).executeTakeFirst();
+    if (row !== undefined) return false;
+  }
+  return true;
+}
+
 /** Returns the organization of a scope. */
 export async function findOrganization(
   db: Reader,

@@ -107,7 +107,10 @@ async function offer() {
   if (person) {
     const now = signedIn ? `You are signed in as ${nameOf(signedIn)}. ` : "";
     show(`${now}Sign in as ${nameOf(person)}?`);
-    submit.textContent = signedIn ? `Sign in as ${person.name} instead` : `Sign in as ${person.name}`;
+    // The same person in another of their organizations is somebody else to the server alone.
+    const isSame = signedIn?.email === person.email && signedIn.organization !== person.organization;
+    if (isSame) submit.textContent = `Sign in to ${person.organization}`;
+    else submit.textContent = `Sign in as ${person.name}${signedIn ? " instead" : ""}`;
     return;
   }
   if (!signedIn && inviteId !== undefined) {

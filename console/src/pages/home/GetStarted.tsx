@@ -1,0 +1,57 @@
+import { Button, CopyButton } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { usePerson } from "../../api/person.tsx";
+import { Section } from "../../parts/Page.tsx";
+import { useOwnRole } from "../organization/own-role.ts";
+
+/** Starts a server that makes sample data where nothing has been made yet. */
+const COMMAND = "npm start -- --sample-data";
+
+/** The first steps in an organization in which nothing has been made: to look around, or to begin. */
+export function GetStarted() {
+  const { user } = usePerson();
+  const role = useOwnRole(user?.organizationId ?? "", user?.id ?? "");
+  return (
+    <Section title="Get started">
+      <div className="card">
+        {role === "administrator" && (
+          <div className="stack">
+            <h3>Look around in sample data</h3>
+            <p>
+              Nothing has been made here yet. The server can make an organization with something to try:
+              workflows to run, an agent to talk with, its changes to review, and a push to approve. Yours
+              stays as it is, and the sample is removed in one command.
+            </p>
+            <p>In the server's terminal, stop it with Ctrl-C, then run:</p>
+            <div className="row">
+              <code className="command">{COMMAND}</code>
+              <CopyButton value={COMMAND}>
+                {({ copied, copy }) => (
+                  <Button size="xs" variant="default" onClick={copy}>
+                    {copied ? "Copied" : "Copy command"}
+                  </Button>
+                )}
+              </CopyButton>
+            </div>
+            <p className="dim">Then open the link that it prints.</p>
+          </div>
+        )}
+        <div className="stack">
+          <h3>{role === "administrator" ? "Or begin with your own" : "Begin"}</h3>
+          <ol className="first-steps">
+            <li>
+              <Link to="/runners">Create a runner</Link>, which carries out the work, or start the server with{" "}
+              <code>--local-runner</code>.
+            </li>
+            <li>
+              <Link to="/projects">Create a project</Link> of a repository.
+            </li>
+            <li>
+              <Link to="/workflows/new">Create a workflow</Link>, or <Link to="/agents">start an agent</Link>.
+            </li>
+          </ol>
+        </div>
+      </div>
+    </Section>
+  );
+}

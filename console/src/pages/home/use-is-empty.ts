@@ -1,0 +1,30 @@
+import { useQuery } from "@tanstack/react-query";
+import { callJson } from "../../api/json.ts";
+
+/** The lists of which one entry tells that somebody has begun, by their services. */
+const LISTS = {
+  ProjectService: ["ListProjects", "projects"],
+  WorkflowService: ["ListWorkflows", "workflows"],
+  AgentService: ["ListAgentExecutions", "agentExecutions"],
+} as const;
+
+type Service = keyof typeof LISTS;
+
+/** Reads whether a list has nothing; read again when an event tells of its service. */
+function useHasNone(service: Service): boolean {
+  const [operation, rows] = LISTS[service];
+  const { data } = useQuery({
+    queryKey: ["connect-query", { serviceName: `service.v1.${service}`, of: "first steps" }],
+    queryFn: ({ signal }) =>
+      callJson<Readonly<Record<string, readonly unknown[] | undefined>>>(`${service}/${operation}`, signal, {
+        pagination: { pageSize: 1 },
+      }),
+  });
+  return data !== undefined && (data[rows] ?? []).length === 0;
+}
+
+/** Reads whether there is no project, no workflow and no run that the person may read; false until it is known. */
+export function useIsEmpty(): boolean {
+  const lists = [useHasNone("ProjectService"), useHasNone("WorkflowService"), useHasNone("AgentService")];
+  return lists.every((hasNone) => hasNone);
+}
