@@ -1,17 +1,22 @@
 /**
- * Takes pictures of every page of the console, to be looked at: in both themes, and at 380 px.
+ * Takes pictures of every page of the console and of what opens over them, to be looked at: in both themes, and at 380 px.
  *
  *   npm start -- --sample-data                               prints a link to sign in
  *   node scripts/screenshots.ts LINK docs/console/pages      FOLDER/PAGE/{light,dark,narrow}.jpg
  *   node scripts/screenshots.ts LINK FOLDER run              only pages whose names begin with "run"
+ *   node scripts/screenshots.ts LINK docs/console front      the pictures that README.md and docs/console.md show, as PNG files;
+ *                                                            on the machine of the server
  *
- * What the sample data has nothing of, such as webhooks, is made first. Fails where a page is wider than its window.
+ * What the sample data has nothing of, such as webhooks, is made first. Fails where a page, or a table in it, is wider than
+ * its window.
  * Needs Chromium; TEST_CHROMIUM names another than Debian's.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chromium, type Page } from "playwright-core";
-import { complete } from "./screenshots/sample.ts";
+import { completeFront } from "./screenshots/front.ts";
+import { complete, createInvite } from "./screenshots/sample.ts";
+import { emptied, fromElsewhere, windows } from "./screenshots/windows.ts";
 
 const VIEWS = [
   { name: "light", colorScheme: "light", width: 1280 },
@@ -24,6 +29,9 @@ const JPEG = { type: "jpeg", quality: 55 } as const;
 
 /** The headings to which pages are scrolled, by the names of the pages. */
 const HEADINGS: Readonly<Record<string, string>> = { "organization-retention": "What retention removes now" };
+
+/** In the place of the beginning of names. */
+const FRONT = "front";
 
 const [link, folder, begin = ""] = process.argv.slice(2);
 if (!link || !folder) throw new Error("usage: node scripts/screenshots.ts LINK FOLDER [BEGINNING OF NAMES]");
@@ -41,22 +49,70 @@ try {
   await page.getByRole("heading", { name: "Home", level: 1 }).waitFor();
   const { origin } = new URL(page.url());
   await complete(page);
+  if (begin === FRONT) await takeFront(page, origin);
   const pages = Object.entries(await addresses(page, origin)).filter(([name]) => name.startsWith(begin));
   for (const [index, [name, path]] of pages.entries()) {
     process.stdout.write(`${index + 1}/${pages.length} ${name}\n`);
-    wide += await take(page, origin + path, join(folder, name), HEADINGS[name]);
+    wide += await take(page, origin + path, join(folder, name), { heading: HEADINGS[name] });
+  }
+  for (const { name, path, open } of windows(await placesOf(page, origin))) {
+    if (!name.startsWith(begin)) continue;
+    process.stdout.write(`${name}\n`);
+    wide += await take(page, origin + path, join(folder, name), { open: () => open(page) });
+  }
+  if ("home-empty".startsWith(begin)) {
+    const restore = await emptied(page);
+    wide += await take(page, `${origin}/`, join(folder, "home-empty"));
+    await restore();
+  }
+  if ("organization-join".startsWith(begin)) {
+    const invite = `${origin}/organization/join#${await createInvite(page)}`;
+    const restore = await fromElsewhere(page);
+    wide += await take(page, invite, join(folder, "organization-join"));
+    await restore();
+    // The same address again would be no other page.
+    await page.goto("about:blank");
+    wide += await take(page, invite, join(folder, "organization-join-member"));
+    const other = await browser.newPage({ reducedMotion: "reduce" });
+    wide += await take(other, invite, join(folder, "sign-in-join"));
   }
   if (wide > 0) process.exitCode = 1;
 } finally {
   await browser.close();
 }
 
+/** Takes the pictures that pages of the documentation show. */
+async function takeFront(page: Page, origin: string): Promise<void> {
+  for (const { name, path, colorScheme, width, height, shows } of await completeFront(page)) {
+    process.stdout.write(`${name}\n`);
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height });
+    await page.goto(origin + path);
+    await page.getByText(shows).first().waitFor();
+    await page.locator("h1").waitFor();
+    await page.waitForTimeout(1_000);
+    await page.screenshot({ path: join(folder ?? "", `${name}.png`) });
+  }
+}
+
+interface TakeOptions {
+  /** Is scrolled to. */
+  readonly heading?: string | undefined;
+  /** Opens something over the page, which is then taken with it. */
+  readonly open?: () => Promise<void>;
+}
+
 /**
- * Takes a page in each view; with a heading, scrolled to it.
+ * Takes a page in each view.
  *
- * @returns the number of views that are wider than the window
+ * @returns the number of views in which something is wider than the window
  */
-async function take(page: Page, address: string, to: string, heading?: string): Promise<number> {
+async function take(
+  page: Page,
+  address: string,
+  to: string,
+  { heading, open }: TakeOptions = {},
+): Promise<number> {
   mkdirSync(to, { recursive: true });
   await page.goto(address);
   await page.locator("h1").waitFor();
@@ -68,6 +124,8 @@ async function take(page: Page, address: string, to: string, heading?: string): 
         ({ textContent }) => !/^(…|\.\.\.)$/.test(textContent ?? ""),
       ),
   );
+  await page.setViewportSize({ width: VIEWS[0].width, height: HEIGHT });
+  await open?.();
   let wide = 0;
   for (const { name, colorScheme, width } of VIEWS) {
     await page.emulateMedia({ colorScheme });
@@ -76,24 +134,26 @@ async function take(page: Page, address: string, to: string, heading?: string): 
     await page.evaluate(
       () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
     );
+    // Fields take the colours of another theme little by little.
+    await page.waitForTimeout(200);
     if (heading) await page.getByRole("heading", { name: heading }).evaluate((each) => each.scrollIntoView());
     await page.screenshot({ path: join(to, `${name}.jpg`), ...JPEG });
-    const past = await page.evaluate(() => {
-      const { scrollWidth, clientWidth } = document.documentElement;
-      return scrollWidth - clientWidth;
-    });
-    if (past > 0) {
-      process.stdout.write(`  ${name}: ${past} px wider than the window\n`);
+    const past = await page.evaluate(() =>
+      [document.documentElement, ...document.querySelectorAll("div.table-frame")]
+        .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+        .map((each) => each.querySelector(":scope > table")?.ariaLabel ?? "the page"),
+    );
+    if (past.length > 0) {
+      process.stdout.write(`  ${name}: wider than the window: ${past.join(", ")}\n`);
       wide++;
     }
   }
   return wide;
 }
 
-/** Returns the addresses of all pages, by names for them; of each kind of thing one that there is. */
-async function addresses(page: Page, origin: string): Promise<Record<string, string>> {
-  /** Returns the address of a thing that a list links to: that whose name has a word, or else the first. */
-  const linked = async (list: string, prefix: string, word = "") => {
+/** Returns what finds the address of a thing that a list links to: that whose name has a word, or else the first. */
+function linksOf(page: Page, origin: string) {
+  return async (list: string, prefix: string, word = "") => {
     await page.goto(origin + list);
     const links = page.locator(`main a[href^="${prefix}0"]`);
     await links.first().waitFor();
@@ -101,6 +161,21 @@ async function addresses(page: Page, origin: string): Promise<Record<string, str
     const chosen = (await named.count()) > 0 ? named.first() : links.first();
     return (await chosen.getAttribute("href")) as string;
   };
+}
+
+/** Returns the addresses of the pages on which windows are opened. */
+async function placesOf(page: Page, origin: string) {
+  const linked = linksOf(page, origin);
+  return {
+    run: await linked("/agents?tab=waiting", "/agents/", "greet"),
+    workflow: await linked("/workflows", "/workflows/", "count lines"),
+    busyWorkflow: await linked("/workflows", "/workflows/", "watch the clock"),
+  };
+}
+
+/** Returns the addresses of all pages, by names for them; of each kind of thing one that there is. */
+async function addresses(page: Page, origin: string): Promise<Record<string, string>> {
+  const linked = linksOf(page, origin);
   const run = await linked("/agents", "/agents/", "push");
   const workflow = await linked("/workflows", "/workflows/");
   const execution = await linked("/executions", "/executions/");

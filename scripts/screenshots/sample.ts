@@ -42,10 +42,20 @@ export async function complete(page: Page): Promise<void> {
   await completePrebuilds(call, projectId);
 }
 
+/** Makes an invite to the sample's organization. @returns the secret of its link */
+export async function createInvite(page: Page): Promise<string> {
+  const call = caller(page);
+  const { user } = await call("UserService/GetAuthenticatedUser", {});
+  const { invite } = await call("OrganizationService/CreateOrganizationInvite", {
+    organizationId: user.organizationId,
+  });
+  return invite.inviteId;
+}
+
 type Call = ReturnType<typeof caller>;
 
 /** Calls operations under the page's session. */
-const caller = (page: Page) => (operation: string, body: object) =>
+export const caller = (page: Page) => (operation: string, body: object) =>
   page.evaluate(
     async ([path, json]) => {
       const response = await fetch(path, {
@@ -88,7 +98,8 @@ async function completePrebuilds(call: Call, projectId: string): Promise<void> {
   await until(async () => (await list())[0]?.status.phase, "PREBUILD_PHASE_COMPLETED");
 }
 
-async function until(read: () => Promise<string>, wanted: string): Promise<void> {
+/** Waits until something that is read again and again is what is wanted. */
+export async function until(read: () => Promise<string>, wanted: string): Promise<void> {
   const end = Date.now() + WAIT_MS;
   let found = await read();
   while (found !== wanted) {
