@@ -20,11 +20,16 @@ export async function barriers(page: Page): Promise<string[]> {
   return found;
 }
 
-/** Expects that a page does not scroll sideways, once it is drawn at its width. */
+/** Expects that neither a page nor a list in it scrolls sideways, once it is drawn at its width. */
 export async function expectNoOverflow(page: Page): Promise<void> {
   await until(
-    () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
-    (overflow) => overflow === 0,
+    () =>
+      page.evaluate(() =>
+        [document.documentElement, ...document.querySelectorAll("div.table-frame")]
+          .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+          .map((each) => each.querySelector("table")?.ariaLabel ?? each.tagName),
+      ),
+    (wide) => wide.length === 0,
     30_000,
   );
 }

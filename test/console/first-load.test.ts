@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { Page, Request } from "playwright-core";
 import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { freePort } from "../harness/free-port.ts";
@@ -6,6 +7,7 @@ import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { type HostedServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 import { signInLink } from "../harness/session.ts";
+import { until } from "../harness/until.ts";
 import { barriers, expectNoOverflow, look } from "./axe.ts";
 import { closeAll, open, openAs, type Visit, without } from "./browser.ts";
 import { expectForgotten } from "./page-state.ts";
@@ -212,6 +214,38 @@ describe("the console", () => {
     expect(faults).toEqual([]);
   });
 
+  test("holds three streams at most in all its tabs together, and gives the place of one that is closed to another", async () => {
+    const { page, context, origin } = await openAs(server, "admin@localhost");
+    await page.close();
+    const streams = new Set<Request>();
+    let most = 0;
+    context.on("request", (request) => {
+      if (/Service\/Watch/.test(request.url())) streams.add(request);
+      most = Math.max(most, streams.size);
+    });
+    context.on("requestfinished", (request) => streams.delete(request));
+    context.on("requestfailed", (request) => streams.delete(request));
+    const tabs: Page[] = [];
+    /** The places of the tabs that show the events as they come. */
+    const live = async () => {
+      const counts = tabs.map((tab) => (tab.isClosed() ? 0 : tab.getByText("Live", { exact: true }).count()));
+      return (await Promise.all(counts)).flatMap((count, at) => (count > 0 ? [at] : []));
+    };
+    for (let at = 0; at < 5; at++) {
+      const tab = await context.newPage();
+      await tab.goto(`${origin}/organization?tab=events`);
+      await tab.getByRole("heading", { name: "Events", level: 2 }).waitFor();
+      tabs.push(tab);
+    }
+    // One follows what all of them show, and two what they show alone.
+    const [first = 0, second] = await until(live, (found) => found.length === 2);
+    // The streams of a tab that is closed are not reported as ended.
+    expect(most).toBe(3);
+    await tabs[first]?.close();
+    expect(await until(live, (found) => found.length === 2)).toContain(second);
+    await context.close();
+  });
+
   test("leads from the sign-in page to no other host, and to no part of that page", async () => {
     const { page, origin } = await openAs(server, "admin@localhost");
     const ways = async (next: string) => {
@@ -413,6 +447,10 @@ describe("the lists", () => {
     await names.first().filter({ hasText: "hello" }).waitFor();
     await page.getByRole("button", { name: "Filters", exact: true }).click();
     await page.getByRole("button", { name: "Made by me" }).click();
+    // The buttons take turns, and the focus is on the one that is there.
+    await page.locator("button:focus", { hasText: "Made by anybody" }).press("Enter");
+    await page.locator("button:focus", { hasText: "Made by me" }).press("Enter");
+    await page.locator("button:focus", { hasText: "Made by anybody" }).waitFor();
     await page.getByRole("button", { name: "Filters (1)" }).waitFor();
     const repository = page.getByLabel("Repository URL");
     await repository.fill("https://git.example.org/team/tools.git");

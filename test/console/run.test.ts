@@ -290,6 +290,7 @@ describe("a run", () => {
     await page.getByLabel("Summary").fill("Nearly there.");
     await page.getByRole("button", { name: "Send to agent" }).click();
     await page.getByRole("region", { name: "Review", exact: true }).waitFor({ state: "detached" });
+    await page.getByRole("status").filter({ hasText: "The review was sent to the agent." }).waitFor();
     // What somebody reads stays when the agent changes more, until they ask for it.
     await page.waitForURL((url) => url.searchParams.get("digest") === seen);
     const earlier = page.url();
@@ -312,6 +313,7 @@ describe("a run", () => {
     await page.getByRole("link", { name: "Conversation" }).click();
     // The answer of the agent, which has recorded what it got before.
     await conversation().getByText("in German", { exact: true }).waitFor();
+    await conversation().getByText("I have read the review.", { exact: true }).waitFor();
     await page.getByRole("link", { name: "Changes" }).click();
     const sent = page.getByRole("region", { name: "Sent reviews" });
     await sent.getByText("echo in German").waitFor();

@@ -344,6 +344,15 @@ describe("an execution", () => {
     await found(/^Headers of the year Workflow$/).click();
     await page.getByRole("table", { name: "Executions" }).waitFor();
     await look(page);
+    // What the page offers is done from there, too.
+    await page.keyboard.press("Control+k");
+    await search.fill("Start w");
+    await found(/^Start workflow On this page$/).waitFor();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Start workflow" });
+    await dialog.waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
     await page.getByRole("link", { name: "Sharing", exact: true }).click();
     await page.getByText("It is shared with no group.").waitFor();
     await look(page);

@@ -1,7 +1,7 @@
 import { Modal } from "@mantine/core";
 
 const KEYS = [
-  ["Ctrl K", "Go to a page, or to anything by its name or id"],
+  ["Ctrl K", "Go to a page, or to anything by its name or id, and do what the page offers"],
   ["j, k", "Next and previous row of a list"],
   ["Enter", "Open the row"],
   ["x", "Choose the row, where several can be decided at once"],

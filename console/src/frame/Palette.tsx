@@ -4,6 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { pageActions } from "./page-actions.ts";
 import { PLACES } from "./Sidebar.tsx";
 import { type Target, useFound } from "./use-found.ts";
 
@@ -24,7 +25,7 @@ const PAGES: readonly Target[] = [
   ...OTHER_PAGES,
 ];
 
-/** Goes to anything by its name or id: a page, a project, a workflow, a run, an execution or a member. */
+/** Goes to anything by its name or id: a page, a project, a workflow, a run, an execution or a member; and does the page's actions. */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
   return (
     <Modal
@@ -53,7 +54,13 @@ function Search({ onClose }: { readonly onClose: () => void }) {
   const [search] = useDebouncedValue(wanted, TYPED_MS);
   const found = useFound(wanted === "" ? "" : search);
   const isSearching = wanted !== "" && (search !== wanted || found.isSearching);
-  const pages = PAGES.filter(({ label }) => label.toLowerCase().includes(wanted.toLowerCase()));
+  // Those of the page below, as it was when this was opened.
+  const [actions] = useState(pageActions);
+  const isNamed = ({ label }: Target) => label.toLowerCase().includes(wanted.toLowerCase());
+  const pages = [
+    ...PAGES.filter(isNamed),
+    ...actions.filter((action) => isNamed(action) && PAGES.every(({ label }) => label !== action.label)),
+  ];
   const targets = [...pages, ...found.targets];
   const at = Math.max(
     0,
@@ -63,7 +70,9 @@ function Search({ onClose }: { readonly onClose: () => void }) {
   const go = (target: Target | undefined) => {
     if (!target) return;
     onClose();
-    void navigate({ href: target.href });
+    if (target.href !== undefined) void navigate({ href: target.href });
+    // Once this has gone and has given the focus back.
+    else if (target.run) window.setTimeout(target.run);
   };
   useEffect(() => {
     if (!isEntered || isSearching) return;
@@ -144,6 +153,6 @@ function statusText(wanted: string, isSearching: boolean, count: number): string
   if (isSearching) return "Searching …";
   if (count === 0) return "Nothing has this name or id.";
   return wanted === ""
-    ? "Type a name or an id."
+    ? "Type a name or an id, or what to do on this page."
     : "The first of each kind, and the newest 100 runs. Type more for others.";
 }

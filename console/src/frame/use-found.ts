@@ -9,7 +9,7 @@ import { runState, runTitle } from "../pages/agents/run-state.ts";
 import { executionState } from "../pages/workflows/workflow-state.ts";
 import type { IconName } from "../parts/Icon.tsx";
 
-/** One thing to go to. */
+/** One thing to go to, or to do on the page. */
 export interface Target {
   readonly key: string;
   readonly label: string;
@@ -17,7 +17,9 @@ export interface Target {
   readonly hint: string;
   readonly icon: IconName;
   /** The page's address in the console. */
-  readonly href: string;
+  readonly href?: string;
+  /** Does it, where it is nothing to go to. */
+  readonly run?: () => void;
 }
 
 /** Most entries of a kind that a search offers; more of the name finds the others. */

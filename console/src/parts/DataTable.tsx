@@ -29,6 +29,8 @@ interface DataTableProps<R> {
   /** Loads the next page; undefined where there is none. */
   readonly onMore?: (() => void) | undefined;
   readonly isLoadingMore?: boolean;
+  /** Shows a row's cells below each other where the window is narrow, for rows that do not fit in one line. */
+  readonly isStacked?: boolean;
   /** Adds a first column in which rows are chosen, also by the key x (frame/rows.ts). */
   readonly selection?: Selection<R> | undefined;
 }
@@ -44,14 +46,15 @@ export function DataTable<R>({
   keyOf,
   onMore,
   isLoadingMore = false,
+  isStacked = false,
   selection,
 }: DataTableProps<R>) {
   const choosable = selection ? rows.filter((row) => selection.whyNot(row) === undefined) : [];
   const isEachChosen =
     choosable.length > 0 && choosable.every((row) => selection?.chosen.has(keyOf(row)) === true);
   return (
-    <div className="table-frame">
-      <table className="table" aria-label={label}>
+    <div className="table-frame" ref={watchFit}>
+      <table className={isStacked ? "table stacked" : "table"} aria-label={label}>
         <thead>
           <tr>
             {selection && (
@@ -85,7 +88,11 @@ export function DataTable<R>({
                 </td>
               )}
               {columns.map(({ head, cell, isNumeric, isExtra }) => (
-                <td key={head} className={classOf(isNumeric, isExtra)}>
+                <td
+                  key={head}
+                  className={classOf(isNumeric, isExtra)}
+                  data-head={isStacked ? head : undefined}
+                >
                   {cell(row)}
                 </td>
               ))}
@@ -102,6 +109,20 @@ export function DataTable<R>({
       )}
     </div>
   );
+}
+
+/**
+ * Marks a frame while its table fits: the head of the table then stays in sight while the page scrolls, which it cannot in
+ * a frame that scrolls sideways.
+ */
+function watchFit(frame: HTMLDivElement) {
+  const table = frame.firstElementChild as HTMLElement;
+  const mark = () => frame.toggleAttribute("data-fits", table.offsetWidth <= frame.clientWidth);
+  const observer = new ResizeObserver(mark);
+  observer.observe(frame);
+  observer.observe(table);
+  mark();
+  return () => observer.disconnect();
 }
 
 /** Returns a set with a key, or without it where it was there. */

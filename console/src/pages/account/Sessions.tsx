@@ -34,6 +34,7 @@ export function Sessions() {
         {({ sessions }) => (
           <DataTable
             label="Sessions"
+            isStacked
             rows={sessions}
             keyOf={({ id }) => id}
             columns={[

@@ -1,8 +1,8 @@
-import { Link } from "@tanstack/react-router";
-import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { type Approval, ApprovalKind, ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { Who } from "../../api/person.tsx";
 import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
+import { ApprovalOf, ChangesOf } from "./ApprovalLink.tsx";
 import { approvalState, approvalTitle, KINDS } from "./approval-state.ts";
 import { Content } from "./Content.tsx";
 import { Decision } from "./Decision.tsx";
@@ -32,14 +32,23 @@ export function ApprovalCard({
             <dt>Asked by</dt>
             <dd>
               {asker?.agentExecutionId ? (
-                <Link to="/agents/$runId" params={{ runId: asker.agentExecutionId }}>
-                  an agent
-                </Link>
+                <>
+                  the agent of <ApprovalOf approval={approval} /> for <Who subject={creator} />
+                </>
               ) : (
-                "a workflow or a push"
-              )}{" "}
-              for <Who subject={creator} />, <Ago at={createdAt} />
+                <>
+                  <Who subject={creator} />
+                  {(asker?.environmentId || asker?.workflowExecutionId) && (
+                    <>
+                      {" "}
+                      of <ApprovalOf approval={approval} />
+                    </>
+                  )}
+                </>
+              )}
+              , <Ago at={createdAt} />
             </dd>
+            {approval.kind === ApprovalKind.PUSH && <ChangesOf approval={approval} />}
           </>
         )}
         {approval.state === ApprovalState.PENDING && expiresAt && (

@@ -1,5 +1,6 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
+import type { AgentExecution } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import type { Approval } from "#gen/service/v1/approval_pb.js";
 import { runTitle } from "../agents/run-state.ts";
@@ -17,9 +18,9 @@ export function ApprovalLink({ approval }: { readonly approval: Approval }) {
   );
 }
 
-/** Names the run or the execution that asks, and leads to it. */
-export function ApprovalOf({ approval }: { readonly approval: Approval }) {
-  const { agentExecutionId = "", environmentId = "", workflowExecutionId = "" } = approval.asker ?? {};
+/** Reads the run that asks, or, of a push, that worked in the environment; undefined for what is of no run. */
+function useRunOf({ asker }: Approval): AgentExecution | undefined {
+  const { agentExecutionId = "", environmentId = "" } = asker ?? {};
   // A push is asked for by a person, of an environment: its run is the one that worked there.
   const filter =
     agentExecutionId === "" ? { environmentIds: [environmentId] } : { agentExecutionIds: [agentExecutionId] };
@@ -33,7 +34,13 @@ export function ApprovalOf({ approval }: { readonly approval: Approval }) {
       retry: false,
     },
   );
-  const [run] = data?.agentExecutions ?? [];
+  return data?.agentExecutions[0];
+}
+
+/** Names the run or the execution that asks, and leads to it. */
+export function ApprovalOf({ approval }: { readonly approval: Approval }) {
+  const run = useRunOf(approval);
+  const workflowExecutionId = approval.asker?.workflowExecutionId ?? "";
   if (run) {
     return (
       <Link to="/agents/$runId" params={{ runId: run.id }}>
@@ -46,5 +53,21 @@ export function ApprovalOf({ approval }: { readonly approval: Approval }) {
     <Link to="/executions/$executionId" params={{ executionId: workflowExecutionId }}>
       an execution
     </Link>
+  );
+}
+
+/** Leads from a push to the diff of what its run has changed; nothing where the person may not read the run. */
+export function ChangesOf({ approval }: { readonly approval: Approval }) {
+  const run = useRunOf(approval);
+  if (!run) return null;
+  return (
+    <>
+      <dt>Changes</dt>
+      <dd>
+        <Link to="/agents/$runId" params={{ runId: run.id }} search={{ tab: "changes" }}>
+          the diff of {runTitle(run)}
+        </Link>
+      </dd>
+    </>
   );
 }

@@ -80,7 +80,8 @@ export function DecideSeveral({
         {isApproved === undefined ? (
           <>
             <TextInput
-              label="Reason, which every asker and the audit trail get"
+              label="Reason"
+              description="Optional. Every asker and the audit trail get it."
               value={reason}
               maxLength={2048}
               onChange={(event) => setReason(event.currentTarget.value)}

@@ -52,7 +52,8 @@ export function Decision({ approval }: { readonly approval: Approval }) {
         />
       )}
       <TextInput
-        label="Reason, which the asker and the audit trail get"
+        label="Reason"
+        description="Optional. The asker and the audit trail get it."
         value={reason}
         maxLength={2048}
         onChange={(event) => setReason(event.currentTarget.value)}

@@ -103,6 +103,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
           return (
             <DataTable
               label="Audit log"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(entries)}

@@ -58,6 +58,7 @@ export function GroupMembers({
             return (
               <DataTable
                 label="Members of the group"
+                isStacked
                 rows={rows}
                 keyOf={({ id }) => id}
                 {...moreOf(members)}

@@ -60,6 +60,7 @@ function GroupList({ organizationId, isAdministrator }: PartProps) {
           return (
             <DataTable
               label="Groups"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(groups)}

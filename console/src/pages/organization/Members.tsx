@@ -108,6 +108,7 @@ export function Members({ organizationId, isAdministrator }: PartProps) {
           return (
             <DataTable
               label="Members"
+              isStacked
               rows={rows}
               keyOf={({ userId }) => userId}
               {...moreOf(members)}

@@ -51,6 +51,7 @@ export function Secrets({ organizationId, isAdministrator }: PartProps) {
           return (
             <DataTable
               label="Secrets"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(secrets)}

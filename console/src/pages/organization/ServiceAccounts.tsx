@@ -70,6 +70,7 @@ function AccountList({ isAdministrator }: PartProps) {
           return (
             <DataTable
               label="Service accounts"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(accounts)}

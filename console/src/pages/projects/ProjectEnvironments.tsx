@@ -80,6 +80,7 @@ export function ProjectEnvironments({ projectId }: { readonly projectId: string 
           return (
             <DataTable
               label="Environments"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(environments)}

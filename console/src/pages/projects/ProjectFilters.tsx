@@ -1,7 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { Button, NativeSelect, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, useRef, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { UserService } from "#gen/service/v1/user_service_pb.js";
 import { usePerson } from "../../api/person.tsx";
@@ -126,6 +126,18 @@ function MadeBy({
   readonly onSet: (id: string | undefined) => void;
 }) {
   const { user } = usePerson();
+  const button = useRef<HTMLButtonElement>(null);
+  const isToggled = useRef(false);
+  // The button that was used goes with what it changed: the focus is on the one that comes for it.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the other button is there once `by` has changed
+  useEffect(() => {
+    if (isToggled.current) button.current?.focus();
+    isToggled.current = false;
+  }, [by]);
+  const set = (id: string | undefined) => {
+    isToggled.current = true;
+    onSet(id);
+  };
   const { data } = useQuery(
     UserService.method.getUser,
     { userId: by ?? "" },
@@ -137,7 +149,7 @@ function MadeBy({
         <span>
           Made by <strong>{data?.user?.name ?? by}</strong>
         </span>
-        <Button size="compact-xs" variant="default" onClick={() => onSet(undefined)}>
+        <Button ref={button} size="compact-xs" variant="default" onClick={() => set(undefined)}>
           Made by anybody
         </Button>
       </p>
@@ -149,10 +161,10 @@ function MadeBy({
         label="Made by: search, then choose"
         verb="Made by"
         chosen={user ? [user.id] : []}
-        onChoose={({ id }) => onSet(id)}
+        onChoose={({ id }) => set(id)}
       />
       <div className="row">
-        <Button size="compact-xs" variant="default" onClick={() => onSet(user?.id)}>
+        <Button ref={button} size="compact-xs" variant="default" onClick={() => set(user?.id)}>
           Made by me
         </Button>
       </div>

@@ -93,6 +93,7 @@ export function ProjectPrebuilds({ project }: { readonly project: Project }) {
           return (
             <DataTable
               label="Prebuilds"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(list)}

@@ -52,6 +52,7 @@ export function Sharing({ resourceType, resourceId, use }: SharingProps) {
           return (
             <DataTable
               label="Shared with"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(shares)}

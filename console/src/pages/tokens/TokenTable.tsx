@@ -37,6 +37,7 @@ interface TokenTableProps {
 export function TokenTable({ question, onDelete, busyId, onRenewed, ...list }: TokenTableProps) {
   return (
     <DataTable
+      isStacked
       {...list}
       keyOf={({ id }) => id}
       columns={[

@@ -99,6 +99,7 @@ export function Ledger({ workflowId }: { readonly workflowId: string }) {
           return (
             <DataTable
               label="Ledger"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               onMore={entries.hasNextPage ? () => void entries.fetchNextPage() : undefined}

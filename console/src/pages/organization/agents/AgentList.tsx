@@ -53,6 +53,7 @@ export function AgentList({ isAdministrator }: PartProps) {
             return (
               <DataTable
                 label="Agents"
+                isStacked
                 rows={rows}
                 keyOf={({ id }) => id}
                 {...moreOf(agents)}

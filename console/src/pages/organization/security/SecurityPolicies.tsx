@@ -54,6 +54,7 @@ export function SecurityPolicies({ organizationId, isAdministrator }: PartProps)
           return (
             <DataTable
               label="Security policies"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(policies)}

@@ -91,6 +91,7 @@ export function Deliveries({ subscriptionId }: { readonly subscriptionId: string
             return (
               <DataTable
                 label="Ledger"
+                isStacked
                 rows={rows}
                 keyOf={({ id }) => id}
                 {...moreOf(entries)}

@@ -77,6 +77,7 @@ function WebhookList() {
           return (
             <DataTable
               label="Webhooks"
+              isStacked
               rows={rows}
               keyOf={({ id }) => id}
               {...moreOf(list)}

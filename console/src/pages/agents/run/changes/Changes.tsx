@@ -5,6 +5,7 @@ import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
 import { Loaded } from "../../../../parts/Loaded.tsx";
 import { Empty } from "../../../../parts/Page.tsx";
 import { Problem } from "../../../../parts/Problem.tsx";
+import { State } from "../../../../parts/State.tsx";
 import { Ago } from "../../../../parts/Time.tsx";
 import { FileDiff } from "./FileDiff.tsx";
 import { FileTree } from "./FileTree.tsx";
@@ -106,7 +107,10 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
             </p>
           )}
           {files.length > 0 && (
-            <p className="dim small">Choose the sign before a line (+, − or ·) to comment on the line.</p>
+            <p className="dim small">
+              Click the number or the sign before a line to comment on it. Comments are sent together, as one
+              review.
+            </p>
           )}
           {comments.some((comment) => comment.digest !== digest) && (
             <p className="bar bar-asks" role="status">
@@ -152,6 +156,7 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
           {files.length > 0 && <PushBranch runId={runId} environmentId={environmentId} />}
           <SentReviews runId={runId} />
           {(review.comments.length > 0 || review.summary !== "") && <SendReview review={review} />}
+          {review.isSent && <ReviewSent onClose={review.forgetSent} />}
         </div>
       )}
     </Loaded>
@@ -179,6 +184,23 @@ function ComparedWith({ base }: { readonly base: DiffBase }) {
         { value: "turn", label: "Since the last turn" },
       ]}
     />
+  );
+}
+
+/** Says that the review has gone, where it was written, and leads to what the agent says about it. */
+function ReviewSent({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <div className="card review" role="status">
+      <div className="row">
+        <State tone="done" word="The review was sent to the agent." />
+        <Link to="." search={{}}>
+          See what it says
+        </Link>
+        <Button variant="default" size="compact-xs" onClick={onClose}>
+          Close
+        </Button>
+      </div>
+    </div>
   );
 }
 

@@ -64,6 +64,7 @@ export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffP
           ))}
           {isOpen && (
             <AddComment
+              line={line.new ?? line.old ?? 0}
               isFull={comments.length >= MOST_COMMENTS}
               onCancel={() => setOpen(undefined)}
               onAdd={(text) => {
@@ -99,10 +100,12 @@ export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffP
 }
 
 function AddComment({
+  line,
   isFull,
   onAdd,
   onCancel,
 }: {
+  readonly line: number;
   readonly isFull: boolean;
   readonly onAdd: (text: string) => void;
   readonly onCancel: () => void;
@@ -114,6 +117,7 @@ function AddComment({
     <div className="stack">
       <Textarea
         aria-label="Comment"
+        placeholder={`Comment on line ${line}`}
         autoFocus
         autosize
         minRows={2}

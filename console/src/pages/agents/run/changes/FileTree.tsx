@@ -1,3 +1,4 @@
+import { VisuallyHidden } from "@mantine/core";
 import { useMemo } from "react";
 import type { EnvironmentFileDiff } from "#gen/service/v1/environment_changes_pb.js";
 import { type TreeNode, treeOf } from "./file-tree.ts";
@@ -59,7 +60,8 @@ function FileLine({
       <span className="figures small">
         {comments > 0 && (
           <span className="count">
-            {comments} {comments === 1 ? "comment" : "comments"}
+            {comments}
+            <VisuallyHidden component="span"> {comments === 1 ? "comment" : "comments"}</VisuallyHidden>
           </span>
         )}{" "}
         <span className="tone-done">+{String(addedLines)}</span>{" "}

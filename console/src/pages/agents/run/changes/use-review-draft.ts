@@ -33,6 +33,7 @@ export function useReviewDraft(runId: string) {
   const [content, setContent] = useState(EMPTY);
   const [problem, setProblem] = useState<unknown>();
   const [isSending, setSending] = useState(false);
+  const [isSent, setSent] = useState(false);
   const newest = useRef(EMPTY);
   const kept = useRef<Pick<AgentReviewDraft, "id" | "revision">>(undefined);
   const saves = useRef(Promise.resolve(true));
@@ -128,6 +129,9 @@ export function useReviewDraft(runId: string) {
     ...content,
     problem,
     isSending,
+    /** True from the sending until another review is begun, or until it was read. */
+    isSent: isSent && isEmpty(content),
+    forgetSent: () => setSent(false),
     add: (comment: Comment) => change({ ...newest.current, comments: [...newest.current.comments, comment] }),
     remove: (comment: Comment) =>
       change({ ...newest.current, comments: newest.current.comments.filter((each) => each !== comment) }),
@@ -139,6 +143,7 @@ export function useReviewDraft(runId: string) {
     },
     async send() {
       setSending(true);
+      setSent(false);
       // A draft of before is not what its author sees and sends.
       if (!(await keep()) && kept.current) return setSending(false);
       const { summary, comments } = newest.current;
@@ -151,6 +156,7 @@ export function useReviewDraft(runId: string) {
         await send.mutateAsync({ agentExecutionId: runId, input: { case: "userInput", value: { inputs } } });
         kept.current = undefined;
         show(EMPTY);
+        setSent(true);
       } catch (error) {
         setProblem(error);
       } finally {
