@@ -8,11 +8,12 @@ export default {
   roots: ["<rootDir>/src", "<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
   // Runs of their own: jest.clients.mjs for clients in other languages, jest.console.mjs for what needs a browser, jest.servers.mjs for servers that end, change or
-  // are loaded, jest.isolation.mjs for what needs bubblewrap.
+  // are loaded, jest.isolation.mjs for what needs bubblewrap, jest.containers.mjs for what needs podman or docker.
   testPathIgnorePatterns: [
     "/node_modules/",
     "<rootDir>/test/clients/",
     "<rootDir>/test/console/",
+    "<rootDir>/test/containers/",
     "<rootDir>/test/crash/",
     "<rootDir>/test/isolation/",
     "<rootDir>/test/load/",

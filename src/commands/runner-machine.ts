@@ -34,6 +34,7 @@ export async function chooseIsolationOnMachine(
     isolationImage: image,
     isolationRepositoryImages: allowed,
     isolationDevcontainerCli: cli,
+    isolationBuiltImages: most,
   } = config;
   return chooseIsolation({
     isolation,
@@ -41,7 +42,7 @@ export async function chooseIsolationOnMachine(
     user,
     cgroup,
     image,
-    repositoryImages: { allowed, cli },
+    repositoryImages: { allowed, cli, most },
     env,
     isRoot,
     hidden: hidden.filter((path) => path !== ""),

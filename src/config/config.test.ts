@@ -113,10 +113,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   auditRetention: two(["0", 0], ["90", 90], ["3650", 3_650]),
   localRunner: BOOLEANS,
   sampleData: BOOLEANS,
-  localRunnerWorkDir: [
-    ["/srv/work", "/srv/work"],
-    ["work", "work"],
-  ],
+  localRunnerWorkDir: two(["/srv/work", "/srv/work"], ["work", "work"]),
   localRunnerSlots: two(["1", 1], ["32", 32]),
   localRunnerAgentSlots: two(["1", 1], ["10000", 10_000]),
   repositoryCache: two(["on", "on"], ["off", "off"]),
@@ -127,6 +124,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   isolationImage: two(["a", "a"], ["registry.example.org/base:1", "registry.example.org/base:1"]),
   isolationRepositoryImages: two(["*", ["*"]], [" a/b:1 ,c.example/*,", ["a/b:1", "c.example/*"]]),
   isolationDevcontainerCli: two(["devcontainer", "devcontainer"], ["/opt/devcontainer", "/opt/devcontainer"]),
+  isolationBuiltImages: two(["1", 1], ["10000", 10_000]),
   isolationUser: two(["1", 1], ["4294967293", 4_294_967_293]),
   egressHosts: two(["hosts", "hosts"], ["/etc/chartroom/hosts", "/etc/chartroom/hosts"]),
   egressPrivate: two(
@@ -242,6 +240,7 @@ describe("without flags and variables", () => {
       isolationImage: "",
       isolationRepositoryImages: [],
       isolationDevcontainerCli: "",
+      isolationBuiltImages: 20,
       isolationUser: 64_913,
       egressHosts: "",
       egressPrivate: [],

@@ -50,6 +50,14 @@ export const ISOLATION_SETTINGS = {
     help: "program of @devcontainers/cli, by its path or its name in PATH, which builds images that repositories define in devcontainer.json, from any image; without it none is built",
     read: program,
   }),
+  isolationBuiltImages: setting({
+    flag: "--isolation-built-images",
+    argument: "count",
+    env: "CHARTROOM_ISOLATION_BUILT_IMAGES",
+    default: "20",
+    help: "how many images that were built for repositories are kept; beyond it, the least recently used ones go that no environment has",
+    read: integer(1, 10_000),
+  }),
   isolationUser: setting({
     flag: "--isolation-user",
     argument: "uid",

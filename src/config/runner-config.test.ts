@@ -18,6 +18,7 @@ describe("the settings of a runner", () => {
       isolationImage: "",
       isolationRepositoryImages: [],
       isolationDevcontainerCli: "",
+      isolationBuiltImages: 20,
       isolationUser: 64_913,
       egressHosts: "",
       egressPrivate: [],

@@ -1,11 +1,16 @@
-import { createSocket, type Socket as UdpSocket } from "node:dgram";
-import { once } from "node:events";
-import { createServer as createHttpServer, type Server } from "node:http";
-import { type AddressInfo, createServer } from "node:net";
-import { networkInterfaces } from "node:os";
+import { createServer as createHttpServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Egress, type EgressOptions, type OpenNetwork } from "../../src/runner/egress/egress.ts";
 import { realPrograms } from "../harness/runner-git.ts";
+import {
+  hasIpv6,
+  listening,
+  NETWORK_ATTEMPTS,
+  type NetworkWorld,
+  openNetworkWorld,
+  python,
+  REACHED,
+} from "./network-attempts.ts";
 import { bare, bubblewrap, enter, type Place, removeAll } from "./sandboxes.ts";
 
 const closing: { close(): unknown }[] = [];
@@ -23,74 +28,18 @@ async function enterWith(options: Partial<EgressOptions>): Promise<Place> {
   });
 }
 
-async function listening(server: Server | ReturnType<typeof createServer>, host: string): Promise<number> {
-  closing.push(server);
-  server.listen(0, host);
-  await once(server, "listening");
-  return (server.address() as AddressInfo).port;
-}
-
-const python = (body: string) => `exec /usr/bin/python3 -c '
-import os, socket, sys
-socket.setdefaulttimeout(60)
-${body}'`;
-const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
-  each?.some(({ address }) => address === "::1"),
-);
-/** What each of the attempts below prints when it has reached what it wants. */
-const REACHED = "got-through";
-
-const ATTEMPTS: readonly { readonly name: string; readonly script: string; readonly needs?: boolean }[] = [
-  {
-    name: "a service on the machine's loopback by its address",
-    script: python(
-      'print(socket.create_connection(("127.0.0.1", int(os.environ["TCP"]))).recv(99).decode())',
-    ),
-  },
-  {
-    name: "the same by IPv6",
-    script: python('print(socket.create_connection(("::1", int(os.environ["TCP6"]))).recv(99).decode())'),
-    needs: hasIpv6,
-  },
-  {
-    name: "a name server, and anything else by UDP",
-    script: python(
-      's = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("127.0.0.1", int(os.environ["UDP"]))); s.send(b"?"); print(s.recv(99).decode())',
-    ),
-  },
-  {
-    name: "an address of the machine",
-    script: python(
-      'print(socket.create_connection((os.environ["ADDRESS"], int(os.environ["ALL"]))).recv(99).decode())',
-    ),
-  },
-  {
-    name: "the interfaces of the machine",
-    script: '[ "$(grep -c : /proc/net/dev)" -gt 1 ] && echo got-through',
-  },
-];
-
-let variables: Record<string, string>;
+let variables: NetworkWorld["variables"];
 let page: number;
-let udp: UdpSocket;
 
 beforeAll(async () => {
-  const say = () => createServer((socket) => socket.on("error", () => undefined).end(REACHED));
-  udp = createSocket("udp4", (_, { port, address }) => udp.send(REACHED, port, address)).bind(0, "127.0.0.1");
-  closing.push(udp);
-  await once(udp, "listening");
-  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-  variables = {
-    TCP: String(await listening(say(), "127.0.0.1")),
-    TCP6: hasIpv6 ? String(await listening(say(), "::1")) : "",
-    ALL: String(await listening(say(), "0.0.0.0")),
-    UDP: String(udp.address().port),
-    ADDRESS: addresses.find(({ family, internal }) => family === "IPv4" && !internal)?.address ?? "127.0.0.1",
-  };
+  const world = await openNetworkWorld();
+  closing.push(world);
+  variables = world.variables;
   const site = createHttpServer((req, res) => {
     if (req.url === "/redirect") res.writeHead(302, { Location: `http://127.0.0.1:${page}/` }).end();
     else res.end(`${REACHED} as ${req.headers.host}\n`);
   });
+  closing.push(site);
   page = await listening(site, "127.0.0.1");
 });
 
@@ -112,7 +61,7 @@ describe("by its network namespace, and its proxy, work does not reach", () => {
     free = await enter(bare);
   });
 
-  test.each(ATTEMPTS.filter(({ needs = true }) => needs))("$name", async ({ script }) => {
+  test.each(NETWORK_ATTEMPTS.filter(({ needs = true }) => needs))("$name", async ({ script }) => {
     expect((await place.sh(script, variables)).text).not.toContain(REACHED);
     // Otherwise this line would show nothing.
     expect((await free.sh(script, variables)).text).toContain(REACHED);
@@ -147,7 +96,7 @@ describe("by its network namespace, and its proxy, work does not reach", () => {
 
 test("work without a way out has no network at all", async () => {
   const place = await enter(await bubblewrap());
-  expect((await place.sh(ATTEMPTS[0]?.script ?? "", variables)).text).not.toContain(REACHED);
+  expect((await place.sh(NETWORK_ATTEMPTS[0]?.script ?? "", variables)).text).not.toContain(REACHED);
   expect((await place.sh("grep -c : /proc/net/dev")).text).toBe("1\n");
 });
 
@@ -198,7 +147,7 @@ test("the service is reached at its own address, and at no other port of it", as
   expect((await place.sh(`curl -sS http://127.0.0.1:${page}/`)).text).toBe(
     `${REACHED} as 127.0.0.1:${page}\n`,
   );
-  expect((await place.sh(ATTEMPTS[0]?.script ?? "", variables)).text).not.toContain(REACHED);
+  expect((await place.sh(NETWORK_ATTEMPTS[0]?.script ?? "", variables)).text).not.toContain(REACHED);
   // By the proxy as well, for programs that ignore NO_PROXY.
   expect((await place.sh(`curl -sS --noproxy '' http://127.0.0.1:${page}/`)).text).toContain(REACHED);
 });

@@ -20,7 +20,7 @@ export const isRoot = process.getuid?.() === 0;
 /** The user of the work where these tests run as root. */
 export const WORK_USER = isRoot ? 64_913 : undefined;
 
-const LIMITS = {
+export const LIMITS = {
   processes: 200,
   memoryBytes: 512 * MIB,
   processors: 0,

@@ -144,7 +144,7 @@ function unlimited(setting: string, opened: OpenedGroups): string {
   return `${setting}: no control group limits the work here: ${why}`;
 }
 
-const NO_IMAGES: RepositoryImages = { allowed: [], cli: "" };
+const NO_IMAGES: RepositoryImages = { allowed: [], cli: "", most: 0 };
 
 const NONE: ChosenIsolation = { name: "none", create: async ({ programs }) => noIsolation(programs.run) };
 

@@ -13,6 +13,8 @@ const SOCKET = "/run/egress.sock";
 /** The folders of the machine in which Node finds its libraries, whatever the image has. */
 const LIBRARIES = ["/usr", "/lib", "/lib64"];
 const FIRST_FREE_PORT = 1_024;
+/** Memory without which Node does not start: it reserves more than it uses. */
+const FORWARDER_BYTES = 2 ** 30;
 /** Longer than an engine takes to fetch a large image. */
 const MAX_FETCH_MS = 15 * 60_000;
 const MAX_OPENING_MS = MAX_FETCH_MS;
@@ -36,8 +38,12 @@ export function openContainerNetwork(
   const name = `chartroom-network-${randomUUID()}`;
   const { loopbackService: service, socketFile } = network;
   const forwarder = forwarderProgram({ socketFile: SOCKET, proxyPort: PROXY_PORT, service });
+  const memoryBytes = Math.max(parts.limits.memoryBytes, FORWARDER_BYTES);
   const args = [
-    ["run", `--name=${name}`, ...confinement(parts), "--network=none"],
+    [
+      ...["run", `--name=${name}`, "--network=none"],
+      ...confinement({ ...parts, limits: { ...parts.limits, memoryBytes } }),
+    ],
     service && service.port < FIRST_FREE_PORT ? ["--cap-add=NET_BIND_SERVICE"] : [],
     ...LIBRARIES.filter((each) => existsSync(each)).map((each) => mount(realPathOf(each), each, "readonly")),
     mount(readlinkSync("/proc/self/exe"), NODE, "readonly"),

@@ -62,7 +62,7 @@ async function enter(options: EntryOptions = {}, groups?: WorkGroups) {
     },
     image: "base",
     groups,
-    repositoryImages: { allowed: [], cli: "" },
+    repositoryImages: { allowed: [], cli: "", most: 1 },
     filterFile: "/filter.json",
     view: { readable: [] },
     limits,

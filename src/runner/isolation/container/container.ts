@@ -14,6 +14,7 @@ import type { WorkLimits } from "../limits.ts";
 import type { SystemView } from "../system-view.ts";
 import { givenTo, ownedByOthers, shownOf, withNetwork } from "../work-files.ts";
 import type { UsedGroup, WorkGroups } from "../work-groups.ts";
+import { BuiltImages } from "./built-images.ts";
 import {
   type ContainerParts,
   commandArguments,
@@ -39,6 +40,8 @@ export interface ContainerOptions {
   /** The id of the user and group of the work, where the runner is root; undefined for the runner's own. */
   readonly user: number | undefined;
   readonly programs: Programs;
+  /** A folder of the runner for what it keeps of images; images are not bounded when absent. */
+  readonly folder?: string;
   readonly signalGroup: SignalGroup;
   readonly record?: CommandRecord | undefined;
   /** Groups that limit what a piece of work takes together; undefined where nothing does, or only each command is limited. */
@@ -49,7 +52,9 @@ export interface ContainerOptions {
 
 /** Returns the class that runs each command of work in a container of its own. */
 export function createContainers(options: ContainerOptions): Isolation {
-  const { engine, programs, user, limits, runGit } = options;
+  const { engine, programs, user, limits, runGit, repositoryImages, folder } = options;
+  const built =
+    folder === undefined ? undefined : new BuiltImages({ engine, folder, most: repositoryImages.most });
   const runner = randomUUID();
   removeWithThisProcess(engine, runner);
   const handOver = givenTo(programs, user);
@@ -60,7 +65,7 @@ export function createContainers(options: ContainerOptions): Isolation {
     keepsRules: false,
     handOver,
     ...(runGit && { runGit }),
-    imageOf: imageChooser(options.repositoryImages, { engine, programs }),
+    imageOf: imageChooser(repositoryImages, { engine, programs, built }),
     async enter(workspace, readable, { network, image } = {}) {
       if (image) requireImageName(image);
       const { tree, home } = workspace;

@@ -7,12 +7,11 @@ import { resolveInside } from "../../git/tree-path.ts";
 import type { Programs } from "../../process/command.ts";
 import { Mutex } from "../../process/mutex.ts";
 import { WorkFailure } from "../../protocol/work-failure.ts";
+import { BUILT_IMAGES, type BuiltImages } from "./built-images.ts";
 import type { Engine } from "./container-arguments.ts";
 import type { DevcontainerImage } from "./devcontainer-file.ts";
 import { runEngine } from "./engine.ts";
 
-/** The name of all images that are built here; their tags say what they were built from. */
-const IMAGES = "localhost/chartroom-devcontainer";
 const MAX_BUILD_MS = 30 * 60_000;
 /** The image with the features of a build, which the program makes under the same name for each. */
 const FEATURES_IMAGE = "dev_container_feature_content_temp";
@@ -24,6 +23,8 @@ export interface BuildOptions {
   /** The program of @devcontainers/cli: a path, or a name in the engine's PATH. */
   readonly cli: string;
   readonly programs: Programs;
+  /** Bounds what is built; nothing does when absent. */
+  readonly built?: BuiltImages | undefined;
 }
 
 export interface BuildPlace {
@@ -37,15 +38,16 @@ export interface BuildPlace {
 /**
  * Builds the image of a devcontainer file, unless the engine has one that was built from the same files.
  *
- * @returns the image's name
+ * @param keep keeps the choice of the image, by its name; until then the image is not removed
  * @throws WorkFailure devcontainer_cli_missing, image_build_failed
  * @throws the reason of the signal when that ended it
  */
-export async function buildDevcontainer(
+export async function buildDevcontainer<T>(
   options: BuildOptions,
   { path, config, context }: DevcontainerImage & { readonly kind: "build" },
   { repository, folder, signal }: BuildPlace,
-): Promise<string> {
+  keep: (image: string) => Promise<T>,
+): Promise<T> {
   const scratch = await mkdtemp(join(folder, "build-"));
   try {
     const copy = join(scratch, "repository");
@@ -53,20 +55,26 @@ export async function buildDevcontainer(
     const files = dockerfile === undefined ? [] : [join(dirname(path), dockerfile)];
     for (const each of new Set([context, dirname(path), ...files])) await copyPart(repository, each, copy);
     await writeFile(join(copy, path), JSON.stringify(config));
-    const image = `${IMAGES}:${await digestOf(copy, path)}`;
-    const { engine } = options;
+    const image = `${BUILT_IMAGES}:${await digestOf(copy, path)}`;
+    const { engine, built } = options;
     const isThere = async () =>
       (await runEngine(engine, ["image", "inspect", "--format={{.Id}}", image])).isDone;
-    if (await isThere()) return image;
     const build = () => runCli(options, { scratch, copy, file: join(copy, path), image }, signal);
-    if (config.features === undefined) await build();
-    else {
-      await featureBuilds.run(async () => {
-        if (await isThere()) return;
-        await build().finally(() => runEngine(engine, ["image", "rm", FEATURES_IMAGE]));
-      }, signal);
-    }
-    return image;
+    const choose = async () => {
+      if (await isThere()) return keep(image);
+      if (config.features === undefined) await build();
+      else {
+        await featureBuilds.run(async () => {
+          if (await isThere()) return;
+          await build().finally(() => runEngine(engine, ["image", "rm", FEATURES_IMAGE]));
+        }, signal);
+      }
+      const kept = await keep(image);
+      // The work has its image; what could not be removed goes with the next build.
+      await built?.removeExcess().catch(() => undefined);
+      return kept;
+    };
+    return await (built ? built.holding(image, folder, choose) : choose());
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }

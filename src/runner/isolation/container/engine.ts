@@ -19,11 +19,16 @@ const MAX_ENGINE_MS = 60_000;
  *
  * @param options.timeoutMs the time after which it is ended; a minute when absent
  * @param options.signal ends it
+ * @param options.mostCharacters how much of what it prints is kept, about; 10,000 when absent
  */
 export function runEngine(
   engine: Pick<Engine, "file" | "environment">,
   args: readonly string[],
-  { timeoutMs = MAX_ENGINE_MS, signal }: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
+  {
+    timeoutMs = MAX_ENGINE_MS,
+    signal,
+    mostCharacters = 10_000,
+  }: { readonly timeoutMs?: number; readonly signal?: AbortSignal; readonly mostCharacters?: number } = {},
 ): Promise<{ readonly isDone: boolean; readonly text: string }> {
   return new Promise((resolve) => {
     const child = spawn(engine.file, [...args], {
@@ -36,7 +41,7 @@ export function runEngine(
     });
     let text = "";
     const add = (bytes: Buffer) => {
-      if (text.length < 10_000) text += bytes;
+      if (text.length < mostCharacters) text += bytes;
     };
     child.stdout.on("data", add);
     child.stderr.on("data", add);

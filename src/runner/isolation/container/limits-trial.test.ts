@@ -56,7 +56,7 @@ async function tried({ engine = "podman", processors = 0, leftOut = "", hasGroup
   if (file !== undefined) writeFileSync(join(folder, file), "");
   const outcome = await tryContainers({
     image: "base",
-    repositoryImages: { allowed: [], cli: "" },
+    repositoryImages: { allowed: [], cli: "", most: 1 },
     view: { readable: [] },
     limits: { processes: 50, memoryBytes: 2 ** 40, processors, diskBytes: 1, tmpBytes: 1, freeDiskBytes: 0 },
     user: undefined,

@@ -60,7 +60,7 @@ function repositoryWith(files: Readonly<Record<string, string>>) {
       const chooser =
         choosers.get(key) ??
         imageChooser(
-          { allowed: [], cli: "", ...images },
+          { allowed: [], cli: "", most: 1, ...images },
           { engine: { ...engine, isRootless: true, hasGroups: true }, programs: realPrograms },
         );
       choosers.set(key, chooser);

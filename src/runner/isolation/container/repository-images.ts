@@ -1,10 +1,9 @@
-import { readFile, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 import type { ImageRequest } from "../isolation.ts";
 import { isImageName } from "./container-arguments.ts";
 import { type BuildOptions, buildDevcontainer } from "./devcontainer-build.ts";
 import { readDevcontainer } from "./devcontainer-file.ts";
+import { chosenImageIn, type ImageChoice, keepChosenImage } from "./image-choice.ts";
 
 /** Choices that the operator gives repositories about their images. */
 export interface RepositoryImages {
@@ -12,13 +11,8 @@ export interface RepositoryImages {
   readonly allowed: readonly string[];
   /** The program of @devcontainers/cli that builds theirs; empty for no builds. */
   readonly cli: string;
-}
-
-/** Choice of an environment's repository. It is kept, since work can change the file afterwards. */
-interface Decision {
-  /** Empty where it said nothing. */
-  readonly image: string;
-  readonly isBuilt: boolean;
+  /** Images of its that are kept. */
+  readonly most: number;
 }
 
 /**
@@ -63,46 +57,46 @@ async function chooseImage(
 ): Promise<string> {
   const { organizationImage, workspace } = request;
   if (images.allowed.length === 0 && images.cli === "") return organizationImage;
-  const file = join(workspace.folder, "image.json");
-  const kept = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    // Any other problem must not have the repository read again: work may have changed it, or may be changing it now.
-    if (error.code !== "ENOENT") throw error;
-    return undefined;
-  });
+  const kept = await chosenImageIn(workspace.folder);
   if (kept !== undefined) {
-    const decision: Decision = JSON.parse(kept);
-    requireAllowed(images, decision, request);
-    return decision.image || organizationImage;
+    requireAllowed(images, kept, request);
+    if (kept.isBuilt) await options.built?.holding(kept.image, workspace.folder, async () => undefined);
+    return kept.image || organizationImage;
   }
-  const decision = await decide(images, options, request);
-  await writeFile(`${file}.draft`, JSON.stringify(decision), { mode: 0o600 });
-  await rename(`${file}.draft`, file);
-  return decision.image || organizationImage;
+  const choice = await choose(images, options, request);
+  return choice.image || organizationImage;
 }
 
-async function decide(
+/** Chooses an image, and keeps the choice in the workspace. */
+async function choose(
   images: RepositoryImages,
   options: Omit<BuildOptions, "cli">,
   request: ImageRequest,
-): Promise<Decision> {
+): Promise<ImageChoice> {
   const { repository, devcontainerFile, workspace, signal } = request;
+  const keep = async (choice: ImageChoice) => {
+    await keepChosenImage(workspace.folder, choice);
+    return choice;
+  };
   const found = await readDevcontainer(repository, devcontainerFile);
-  if (found.kind === "none") return { image: "", isBuilt: false };
+  if (found.kind === "none") return keep({ image: "", isBuilt: false });
   if (found.kind === "image") {
-    const decision = { image: found.image, isBuilt: false };
-    requireAllowed(images, decision, request);
-    return decision;
+    const choice = { image: found.image, isBuilt: false };
+    requireAllowed(images, choice, request);
+    return keep(choice);
   }
   requireAllowed(images, { image: "", isBuilt: true }, request);
   if (typeof found.config.image === "string") requireName(found.config.image);
   const place = { repository, folder: workspace.folder, signal };
-  return { image: await buildDevcontainer({ ...options, cli: images.cli }, found, place), isBuilt: true };
+  return buildDevcontainer({ ...options, cli: images.cli }, found, place, (image) =>
+    keep({ image, isBuilt: true }),
+  );
 }
 
 /** @throws WorkFailure image_refused, devcontainer_cli_missing, policy_unsupported */
 function requireAllowed(
   { allowed, cli }: RepositoryImages,
-  { image, isBuilt }: Decision,
+  { image, isBuilt }: ImageChoice,
   { isNarrowed }: ImageRequest,
 ): void {
   if (isBuilt && cli === "") throw new WorkFailure("devcontainer_cli_missing", NO_CLI);

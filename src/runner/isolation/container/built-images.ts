@@ -1,0 +1,120 @@
+import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Mutex } from "../../process/mutex.ts";
+import type { Engine } from "./container-arguments.ts";
+import { runEngine } from "./engine.ts";
+import { chosenImageIn } from "./image-choice.ts";
+
+/** The name of all images that are built here; their tags say what they were built from. */
+export const BUILT_IMAGES = "localhost/chartroom-devcontainer";
+
+export interface BuiltImagesOptions {
+  readonly engine: Pick<Engine, "file" | "environment">;
+  /** The folder of the record, which need not exist. */
+  readonly folder: string;
+  /** Images that are kept; those that environments have stay beyond it. */
+  readonly most: number;
+}
+
+/** Data of the record's file. */
+interface BuiltRecord {
+  /** The images in the order of their last use. */
+  readonly images: readonly string[];
+  /** The folders that workspaces with built images are or were in. */
+  readonly places: readonly string[];
+}
+
+/**
+ * Bounds the images that are built: beyond the number that is kept, those go that were used least recently, and none that an
+ * environment has, which could not be used without it any more.
+ */
+export class BuiltImages {
+  readonly #options: BuiltImagesOptions;
+  readonly #file: string;
+  /** Images that are being chosen, each as often as it is; what was chosen is in the workspace. */
+  readonly #held = new Map<string, number>();
+  readonly #turns = new Mutex();
+
+  constructor(options: BuiltImagesOptions) {
+    this.#options = options;
+    this.#file = join(options.folder, "built-images.json");
+  }
+
+  /** Runs what chooses an image for a workspace, which is not removed meanwhile, and counts it as used. */
+  async holding<T>(image: string, workspaceFolder: string, choose: () => Promise<T>): Promise<T> {
+    this.#held.set(image, (this.#held.get(image) ?? 0) + 1);
+    try {
+      await this.#turns.run(async () => {
+        const { images, places } = await this.#read();
+        await this.#write({
+          images: [...images.filter((each) => each !== image), image],
+          places: [...new Set([...places, dirname(workspaceFolder)])],
+        });
+      });
+      return await choose();
+    } finally {
+      const count = (this.#held.get(image) ?? 1) - 1;
+      if (count === 0) this.#held.delete(image);
+      else this.#held.set(image, count);
+    }
+  }
+
+  /** Removes the images that are too many. One that cannot be removed, such as one that a container has, is tried again. */
+  removeExcess(): Promise<void> {
+    return this.#turns.run(async () => {
+      const { engine, most } = this.#options;
+      const { isDone, text } = await runEngine(engine, LIST, { mostCharacters: MOST_LISTED });
+      if (!isDone) return;
+      const there = new Set(text.split("\n").filter((each) => each.startsWith(`${BUILT_IMAGES}:`)));
+      const { images, places } = await this.#read();
+      // What was built before there was a record is older than all that it has.
+      const known = images.filter((each) => there.has(each));
+      const oldestFirst = [...[...there].filter((each) => !images.includes(each)), ...known];
+      const used = new Set([...this.#held.keys(), ...(await imagesOfWorkspaces(places))]);
+      let excess = oldestFirst.length - most;
+      for (const image of oldestFirst) {
+        if (excess <= 0) break;
+        if (used.has(image)) continue;
+        if ((await runEngine(engine, ["image", "rm", image])).isDone) {
+          there.delete(image);
+          excess--;
+        }
+      }
+      // An image that is being built is not there yet.
+      const kept = images.filter((each) => there.has(each) || this.#held.has(each));
+      await this.#write({ images: kept, places });
+    });
+  }
+
+  async #read(): Promise<BuiltRecord> {
+    try {
+      return JSON.parse(await readFile(this.#file, "utf8"));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return { images: [], places: [] };
+      throw error;
+    }
+  }
+
+  async #write(record: BuiltRecord): Promise<void> {
+    await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
+    await writeFile(`${this.#file}.draft`, JSON.stringify(record), { mode: 0o600 });
+    await rename(`${this.#file}.draft`, this.#file);
+  }
+}
+
+/** More than a list of as many images as an operator may have kept. */
+const MOST_LISTED = 10_000_000;
+const LIST = ["image", "ls", "--no-trunc", "--format={{.Repository}}:{{.Tag}}", BUILT_IMAGES];
+
+/** Returns the images that workspaces in folders have. */
+async function imagesOfWorkspaces(places: readonly string[]): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const place of places) {
+    // One that is gone has no workspaces.
+    for (const name of await readdir(place).catch(() => [])) {
+      const choice = await chosenImageIn(join(place, name));
+      if (choice) found.push(choice.image);
+    }
+  }
+  return found;
+}
