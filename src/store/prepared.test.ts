@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { Kysely, sql } from "kysely";
 import { stopAll, temporaryFolder } from "../../test/harness/server.ts";
 import type { TokenTable } from "./identity/identity-schema.ts";
-import { prepared, preparedInsert, ROWS_PER_INSERT } from "./prepared.ts";
+import { prepared, preparedForRows, ROWS_PER_RUN } from "./prepared.ts";
 import type { Schema } from "./schema.ts";
 import { type Connection, openConnection } from "./sqlite/connection.ts";
 import { StableSqliteDialect } from "./sqlite/dialect.ts";
@@ -165,7 +165,7 @@ describe("a prepared query", () => {
   });
 });
 
-const insertTokens = preparedInsert<TokenTable>((on, rows) =>
+const insertTokens = preparedForRows<TokenTable>((on, rows) =>
   on.insertInto("token").values(
     rows.map((row) => ({
       id: row.id,
@@ -181,7 +181,7 @@ const insertTokens = preparedInsert<TokenTable>((on, rows) =>
 );
 
 describe("a prepared insert", () => {
-  test.each([0, 1, ROWS_PER_INSERT - 1, ROWS_PER_INSERT, 2 * ROWS_PER_INSERT + 3])(
+  test.each([0, 1, ROWS_PER_RUN - 1, ROWS_PER_RUN, 2 * ROWS_PER_RUN + 3])(
     "writes %s rows in their order, each with its values, full statements first",
     async (count) => {
       const rows = Array.from({ length: count }, (_, index) => ({
@@ -194,7 +194,7 @@ describe("a prepared insert", () => {
       };
       await insertTokens(db, rows);
       connection.beforeQuery = () => undefined;
-      expect(statements).toBe(Math.ceil(count / ROWS_PER_INSERT));
+      expect(statements).toBe(Math.ceil(count / ROWS_PER_RUN));
       const read = await other.db
         .selectFrom("token")
         .select(["id", "hash", "body"])
@@ -207,8 +207,38 @@ describe("a prepared insert", () => {
     },
   );
 
+  test("changes the rows that it names, and no others", async () => {
+    const change = preparedForRows<{ id: string; organizationId: string }>((on, rows) =>
+      on
+        .updateTable("token")
+        .set({ read_only: 1 })
+        .where(
+          "id",
+          "in",
+          rows.map(({ id }) => id),
+        )
+        .where("organization_id", "=", rows[0]?.organizationId ?? ""),
+    );
+    const ids = Array.from({ length: ROWS_PER_RUN + 3 }, (_, index) => `change ${index}`);
+    const rows = ids.map((id, index) => token(id, Uint8Array.of(210, index)));
+    await insertTokens(db, rows);
+    const named = ids.slice(0, -1);
+    await change(
+      db,
+      named.map((id) => ({ id, organizationId: "o" })),
+    );
+    const read = await other.db
+      .selectFrom("token")
+      .select(["id", "read_only"])
+      .where("id", "like", "change %")
+      .execute();
+    expect(new Map(read.map(({ id, read_only }) => [id, read_only]))).toEqual(
+      new Map(ids.map((id) => [id, named.includes(id) ? 1 : 0])),
+    );
+  });
+
   test("writes no row of a statement of which one fails", async () => {
-    const rows = Array.from({ length: ROWS_PER_INSERT }, (_, index) =>
+    const rows = Array.from({ length: ROWS_PER_RUN }, (_, index) =>
       token(`half ${index}`, Uint8Array.of(200, index)),
     );
     const twice = rows.with(-1, token("half 0", Uint8Array.of(201)));

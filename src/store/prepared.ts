@@ -60,22 +60,22 @@ export function prepared<P extends object, R>(
 }
 
 /**
- * Maximum number of rows that one statement inserts. For a statement with triggers the engine copies every page
+ * Maximum number of rows that one statement inserts or changes. For a statement with triggers the engine copies every page
  * that it changes, so that it can undo this statement alone: 1,000 audit rows took 21 ms in statements of one row,
  * 11 of ten and 9 of fifty. Many commits have twenty rows, few have fifty.
  */
-export const ROWS_PER_INSERT = 20;
+export const ROWS_PER_RUN = 20;
 
 /**
- * Returns an insert of any number of rows, in as few statements as {@link ROWS_PER_INSERT} allows. Those of each number
- * of rows are built and compiled once per connection. `build` gets one or more rows of placeholders, each as
+ * Returns an insert or a change of any number of rows, in as few statements as {@link ROWS_PER_RUN} allows. Those of each
+ * number of rows are built and compiled once per connection. `build` gets one or more rows of placeholders, each as
  * {@link prepared} gives them.
  */
-export function preparedInsert<P extends object>(
+export function preparedForRows<P extends object>(
   build: (db: Kysely<Schema>, rows: P[]) => Compilable<unknown>,
 ): (db: Reader, rows: readonly P[]) => Promise<void> {
   const known: ((db: Reader, rows: readonly P[]) => Promise<unknown[]>)[] = [];
-  const insertOf = (count: number) => {
+  const statementOf = (count: number) => {
     const placeholders = Array.from({ length: count }, (_, row) => placeholdersOf<P>(row));
     return compiledOnce<readonly P[], unknown>(
       (db) => build(db, placeholders).compile(),
@@ -83,9 +83,9 @@ export function preparedInsert<P extends object>(
     );
   };
   return async (db, rows) => {
-    for (let next = 0; next < rows.length; next += ROWS_PER_INSERT) {
-      const part = rows.slice(next, next + ROWS_PER_INSERT);
-      known[part.length] ??= insertOf(part.length);
+    for (let next = 0; next < rows.length; next += ROWS_PER_RUN) {
+      const part = rows.slice(next, next + ROWS_PER_RUN);
+      known[part.length] ??= statementOf(part.length);
       await known[part.length]?.(db, part);
     }
   };

@@ -1,6 +1,6 @@
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { projectRemotes } from "../../domain/project/project.ts";
-import { prepared, preparedInsert } from "../prepared.ts";
+import { prepared, preparedForRows } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import { findLocalRunnerId } from "../runner/runner.ts";
 import type { Reader, Scope } from "../store.ts";
@@ -10,7 +10,7 @@ import type {
   ProjectRemoteTable,
 } from "./project-schema.ts";
 
-const insertRemotes = preparedInsert<ProjectRemoteTable>((db, rows) =>
+const insertRemotes = preparedForRows<ProjectRemoteTable>((db, rows) =>
   db.insertInto("project_remote").values(
     rows.map((row) => ({
       project_id: row.project_id,
@@ -20,7 +20,7 @@ const insertRemotes = preparedInsert<ProjectRemoteTable>((db, rows) =>
   ),
 );
 
-const insertAnnotations = preparedInsert<ProjectAnnotationTable>((db, rows) =>
+const insertAnnotations = preparedForRows<ProjectAnnotationTable>((db, rows) =>
   db.insertInto("project_annotation").values(
     rows.map((row) => ({
       project_id: row.project_id,

@@ -20,6 +20,15 @@ describe("a diff", () => {
       expect(diffOf(packDiff(diff))).toBe(diff);
   });
 
+  test("that stays long when it is packed is read as it was written", () => {
+    const diff = JSON.stringify({
+      name: [null, createHash("shake256", { outputLength: 3_000 }).digest("hex")],
+    });
+    const columns = packDiff(diff);
+    expect(columns.packed_diff?.length).toBeGreaterThan(2 * 1_024);
+    expect(diffOf(columns)).toBe(diff);
+  });
+
   test("of many characters of several bytes is not packed beyond what can be read", () => {
     const diff = "é".repeat(8_000);
     expect(packDiff(diff)).toEqual({ diff, packed_diff: null });

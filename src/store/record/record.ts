@@ -1,7 +1,7 @@
 import { diffJson, parseSource } from "../../domain/diff.ts";
 import { creatorIdIn, type EventFacts } from "../../domain/event-facts.ts";
 import { type AuditFacts, auditBytes } from "../../domain/record/audit-chain.ts";
-import { prepared, preparedInsert, ROWS_PER_INSERT } from "../prepared.ts";
+import { prepared, preparedForRows, ROWS_PER_RUN } from "../prepared.ts";
 import type { Actor, Change, Reader, WriteTransaction } from "../store.ts";
 import type { WriteBackRow } from "../write-back-row.ts";
 import { packDiff } from "./packed-diff.ts";
@@ -52,7 +52,7 @@ export const readHeadAhead = (
   organizationId: string,
 ): Promise<unknown> => held.readWriteBack(HEAD, organizationId);
 
-const insertAuditRows = preparedInsert<AuditLogTable>((db, rows) =>
+const insertAuditRows = preparedForRows<AuditLogTable>((db, rows) =>
   db.insertInto("audit_log").values(
     rows.map((row) => ({
       id: row.id,
@@ -74,7 +74,7 @@ const insertAuditRows = preparedInsert<AuditLogTable>((db, rows) =>
   ),
 );
 
-const insertEventRows = preparedInsert<EventTable>((db, rows) =>
+const insertEventRows = preparedForRows<EventTable>((db, rows) =>
   db.insertInto("event").values(
     rows.map((row) => ({
       organization_id: row.organization_id,
@@ -167,7 +167,7 @@ export async function insertRecords(
     audit.push({ ...facts, ...packDiff(facts.diff), sequence, previous_hash: null, hash });
     held.setWriteBack(HEAD, organization_id, { sequence, chain_hash: hash });
     // Not all at the end: reads have their turn between two statements.
-    if (audit.length === ROWS_PER_INSERT) {
+    if (audit.length === ROWS_PER_RUN) {
       await insertAuditRows(db, audit);
       audit = [];
     }

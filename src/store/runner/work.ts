@@ -1,5 +1,5 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { prepared } from "../prepared.ts";
+import { prepared, preparedForRows } from "../prepared.ts";
 import type { Found, Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
 
@@ -69,54 +69,60 @@ export async function findLastTurn(db: Reader, { organizationId }: Scope, groupI
   return Math.max(0, ...turns.map(({ turn }) => turn ?? 0));
 }
 
-const insertRow = prepared<WorkTable, unknown>((db, row) =>
-  db.insertInto("work").values({
-    id: row.id,
-    organization_id: row.organization_id,
-    kind: row.kind,
-    subject_id: row.subject_id,
-    group_id: row.group_id,
-    account_id: row.account_id,
-    runner_id: row.runner_id,
-    environment_class_id: row.environment_class_id,
-    turn: row.turn,
-    not_before: row.not_before,
-    attempt: row.attempt,
-    fence: row.fence,
-    leased_by: row.leased_by,
-    expires_at: row.expires_at,
-    stop: row.stop,
-    idle_since: row.idle_since,
-    needs: row.needs,
-    waiting_since: row.waiting_since,
-  }),
+const insertRows = preparedForRows<WorkTable>((db, rows) =>
+  db.insertInto("work").values(
+    rows.map((row) => ({
+      id: row.id,
+      organization_id: row.organization_id,
+      kind: row.kind,
+      subject_id: row.subject_id,
+      group_id: row.group_id,
+      account_id: row.account_id,
+      runner_id: row.runner_id,
+      environment_class_id: row.environment_class_id,
+      turn: row.turn,
+      not_before: row.not_before,
+      attempt: row.attempt,
+      fence: row.fence,
+      leased_by: row.leased_by,
+      expires_at: row.expires_at,
+      stop: row.stop,
+      idle_since: row.idle_since,
+      needs: row.needs,
+      waiting_since: row.waiting_since,
+    })),
+  ),
 );
 
 /**
  * Adds work to the queue, at the end of its group. It gets the next turn of the group, or the
  * current turn where the group has been served up to here. So groups alternate, however much work
  * each of them has. The subject must have no open work of this kind.
- * @param lastTurn that of {@link findLastTurn}, or of work that was added to the group since
  */
-export async function insertWork(
+export async function insertWork(tx: WriteTransaction, scope: Scope, work: NewWork): Promise<void> {
+  await insertWorks(tx, scope, [work], await findLastTurn(tx.db, scope, work.groupId));
+}
+
+/**
+ * Adds several pieces of work of one group, in their order, as {@link insertWork} adds one.
+ * @param lastTurn that of {@link findLastTurn}
+ */
+export async function insertWorks(
   tx: WriteTransaction,
-  scope: Scope,
-  work: NewWork,
-  lastTurn?: number,
+  { organizationId }: Scope,
+  works: readonly NewWork[],
+  lastTurn: number,
 ): Promise<void> {
-  const { organizationId } = scope;
-  const { groupId } = work;
-  const turn = (lastTurn ?? (await findLastTurn(tx.db, scope, groupId))) + 1;
-  await insertRow(tx.db, {
+  const rows = works.map((work, index) => ({
     id: tx.newId(),
     organization_id: organizationId,
     kind: work.kind,
     subject_id: work.subjectId,
-    group_id: groupId,
+    group_id: work.groupId,
     account_id: work.accountId,
     runner_id: work.runnerId,
     environment_class_id: work.environmentClassId,
-    turn,
+    turn: lastTurn + index + 1,
     not_before: 0,
     attempt: work.attempt ?? 0,
     fence: 0,
@@ -127,8 +133,9 @@ export async function insertWork(
     idle_since: null,
     needs: 0,
     waiting_since: null,
-  });
-  tx.touch(readyWorkOf(organizationId, work.kind));
+  }));
+  await insertRows(tx.db, rows);
+  for (const { kind } of works) tx.touch(readyWorkOf(organizationId, kind));
 }
 
 interface Subject {

@@ -6,7 +6,7 @@ import {
 } from "../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../domain/workflow/execution/workflow-transitions.ts";
 import { toJsonObject } from "../json.ts";
-import { prepared, preparedInsert, ROWS_PER_INSERT } from "../prepared.ts";
+import { prepared, preparedForRows, ROWS_PER_RUN } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { addActionErrors } from "./workflow-action-errors.ts";
@@ -60,7 +60,7 @@ export async function findExpiredActions(
     .execute();
 }
 
-const insertRows = preparedInsert<WorkflowActionTable>((db, rows) =>
+const insertRows = preparedForRows<WorkflowActionTable>((db, rows) =>
   db.insertInto("workflow_action").values(
     rows.map((row) => ({
       id: row.id,
@@ -92,8 +92,8 @@ export async function insertActions(
   executionId: string,
   actions: readonly WorkflowExecutionAction[],
 ): Promise<void> {
-  for (let next = 0; next < actions.length; next += ROWS_PER_INSERT) {
-    const part = actions.slice(next, next + ROWS_PER_INSERT);
+  for (let next = 0; next < actions.length; next += ROWS_PER_RUN) {
+    const part = actions.slice(next, next + ROWS_PER_RUN);
     // As objects: the record would have to parse the text.
     const bodies = part.map((action) => toJsonObject(WorkflowExecutionActionSchema, action));
     const rows = part.map((action) => ({
@@ -211,17 +211,26 @@ export async function setBegunSteps(
   await setProgress(tx.db, { id: action.id, organizationId: scope.organizationId, progress });
 }
 
-const setQueued = prepared<{ id: string; organizationId: string }, unknown>((db, { id, organizationId }) =>
+const setQueued = preparedForRows<{ id: string; organizationId: string }>((db, rows) =>
   db
     .updateTable("workflow_action")
     .set({ queued: 1 })
-    .where("id", "=", id)
-    .where("organization_id", "=", organizationId),
+    .where(
+      "id",
+      "in",
+      rows.map(({ id }) => id),
+    )
+    .where("organization_id", "=", rows[0]?.organizationId ?? ""),
 );
 
-/** Records that an action is in the work queue; its end resets this. */
-export async function markQueued(tx: WriteTransaction, { organizationId }: Scope, id: string): Promise<void> {
-  await setQueued(tx.db, { id, organizationId });
+/** Records that actions are in the work queue; its end resets this. */
+export async function markQueued(
+  tx: WriteTransaction,
+  { organizationId }: Scope,
+  ids: readonly string[],
+): Promise<void> {
+  const rows = ids.map((id) => ({ id, organizationId }));
+  await setQueued(tx.db, rows);
 }
 
 const UNCHANGED: Record<CountedPhase, number> = { pending: 0, running: 0, failed: 0, done: 0, stopped: 0 };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
 import Database from "better-sqlite3";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { ROWS_PER_INSERT } from "../../../src/store/prepared.ts";
+import { ROWS_PER_RUN } from "../../../src/store/prepared.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { testOnSqlite } from "../../harness/engine.ts";
@@ -58,7 +58,7 @@ testOnSqlite("it counts calls of that engine's driver")(
     const { audit, events } = await made.history(caller);
     expect(audit.length - before.audit.length).toBeGreaterThan(ACTIONS);
     expect(events.length - before.events.length).toBeGreaterThan(ACTIONS);
-    expect(statements).toBeGreaterThan((3 * ACTIONS) / ROWS_PER_INSERT);
+    expect(statements).toBeGreaterThan((3 * ACTIONS) / ROWS_PER_RUN);
     expect(statements).toBeLessThan(ACTIONS / 2);
   },
 );

@@ -10,7 +10,7 @@ import {
   totalActionCount,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
 import { withPlan } from "../../../domain/workflow/execution/workflow-plan.ts";
-import { findLastTurn, insertWork } from "../../../store/runner/work.ts";
+import { findLastTurn, insertWorks, type NewWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import {
   countQueuedActions,
@@ -91,12 +91,13 @@ async function queueActions(
       findLastTurn(tx.db, scope, execution.id),
     ]);
     if (waiting.length === 0) break;
-    let turn = lastTurn;
     const whole = withPlan(execution, await findPlan(tx.db, scope, execution.id));
+    // Of those that are queued, or wait for people.
+    const given: string[] = [];
+    const works: NewWork[] = [];
     for (const action of waiting) {
       if ((await enterNextStep(tx, scope, whole, action)).kind === "waiting") {
-        await markQueued(tx, scope, action.id);
-        queued += 1;
+        given.push(action.id);
         continue;
       }
       const placement = await resolveActionPlacement(tx, scope, action);
@@ -106,11 +107,12 @@ async function queueActions(
         continue;
       }
       const work = { kind: WorkKind.ACTION, subjectId: action.id, groupId: execution.id, accountId };
-      await insertWork(tx, scope, { ...work, ...placement }, turn);
-      turn += 1;
-      await markQueued(tx, scope, action.id);
-      queued += 1;
+      works.push({ ...work, ...placement });
+      given.push(action.id);
     }
+    await insertWorks(tx, scope, works, lastTurn);
+    await markQueued(tx, scope, given);
+    queued += given.length;
   }
   return queued > 0;
 }
