@@ -11,6 +11,7 @@ import { Ago } from "../../parts/Time.tsx";
 interface Runner {
   readonly runnerId: string;
   readonly name: string;
+  readonly kind?: string;
   readonly status?: {
     readonly phase?: string;
     readonly message?: string;
@@ -28,6 +29,9 @@ const PHASES: Readonly<Record<string, readonly [Tone, string]>> = {
   DELETED: ["stopped", "Removed"],
   DEGRADED: ["asks", "Degraded"],
 };
+
+/** The row for the runners that members start on their own machines: it is none that somebody would have to start. */
+const OF_MEMBERS = "RUNNER_KIND_LOCAL_CONFIGURATION";
 
 /** Read again when an event tells of a runner. */
 const KEY = ["connect-query", { serviceName: "service.v1.RunnerService", of: "home" }] as const;
@@ -64,7 +68,8 @@ export function RunnersSection() {
                 { head: "Name", cell: ({ name }) => name },
                 {
                   head: "State",
-                  cell: ({ status }) => {
+                  cell: ({ kind, status }) => {
+                    if (kind === OF_MEMBERS) return <span className="dim">on members’ own machines</span>;
                     const phase = status?.phase?.replace("RUNNER_PHASE_", "") ?? "";
                     const [tone, word] = PHASES[phase] ?? ["waiting", "Unknown"];
                     return <State tone={tone} word={word} />;
