@@ -53,6 +53,38 @@ test("what reads copy is what would be written of the message", async () => {
   expect(await findStoredEnvironment(db, other, environmentId)).toBeUndefined();
 });
 
+test("a long project is read whole, once there is room for long texts", async () => {
+  const caller = await made.createOrganization("long");
+  const annotations = Object.fromEntries(
+    Array.from({ length: 32 }, (_, index) => [`key ${index}`, `é${index}`.repeat(150)]),
+  );
+  const { project } = await servicesOf(made, caller).projects.createProject({
+    name: "long",
+    initializer: {
+      specs: [{ spec: { case: "git", value: { remoteUri: "https://git.example.org/a/b.git" } } }],
+    },
+    annotations,
+  });
+  const id = project?.id ?? "";
+  const db = made.store.reader;
+  const room = Promise.withResolvers<void>();
+  let asked = 0;
+  const reading = findStoredProject(db, caller, id, () => {
+    asked += 1;
+    return room.promise;
+  });
+  const isRead = await Promise.race([
+    reading.then(() => true),
+    findProject(db, caller, id).then(() => false),
+  ]);
+  room.resolve();
+  const text = JSON.parse(storedTextOf(await reading) ?? "");
+  expect([asked, isRead]).toEqual([1, false]);
+  expect(text.metadata.annotations).toEqual(annotations);
+  const found = await findProject(db, caller, id);
+  expect(text).toEqual(found && toJson(ProjectSchema, found, JSON_FORM));
+});
+
 /** Fields that appear in JSON although nobody set them, of a message and of all in it. */
 function alwaysThere(message: DescMessage, seen = new Set<DescMessage>()): string[] {
   if (seen.has(message)) return [];

@@ -1,4 +1,5 @@
 import type { OutputAccount } from "../../rpc/access/call-record.ts";
+import type { CallerReads } from "./caller-reads.ts";
 import type { OutputBudget } from "./output-budget.ts";
 
 /**
@@ -37,8 +38,8 @@ export interface CallerOutput {
   heldBytes: number;
   /** The number of its calls that wait. */
   waiting: number;
-  /** The number of its reads in progress, by operation. */
-  readonly reads: Map<string, number>;
+  /** Its reads in progress, by operation. */
+  readonly reads: Map<string, CallerReads>;
 }
 
 /** Counts the bytes of one response. One for each request, so it has fields and no closures. */
@@ -53,6 +54,9 @@ export class ResponseOutput implements OutputAccount {
   progressAt = 0;
   /** The operation, while the call occupies a slot for reads. */
   read: string | undefined;
+  /** Of a read, what it holds before it goes on to a full page; undefined for one that begins as such. */
+  shortBytes: number | undefined;
+  isFullPage = false;
 
   constructor(budget: OutputBudget, connection: ConnectionOutput, transport: ResponseTransport) {
     this.#budget = budget;
@@ -66,9 +70,14 @@ export class ResponseOutput implements OutputAccount {
     this.caller.calls++;
   }
 
-  enter(read: string | undefined): Promise<void> | undefined {
+  enter(read: string | undefined, shortBytes?: number): Promise<void> | undefined {
     if (!this.isOpen || !this.caller) return undefined;
-    return this.#budget.admission.enter(this, this.caller, read, this.#budget.timeMs);
+    return this.#budget.admission.enter(this, this.caller, read, shortBytes, this.#budget.timeMs);
+  }
+
+  enlarge(): Promise<void> | undefined {
+    if (!this.isOpen || !this.caller) return undefined;
+    return this.#budget.admission.enlarge(this, this.caller, this.#budget.timeMs);
   }
 
   leave(): void {

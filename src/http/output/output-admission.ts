@@ -1,18 +1,14 @@
+import { CallerReads, PAGE_BYTES } from "./caller-reads.ts";
 import type { CallerOutput, ResponseOutput } from "./output-account.ts";
-
-/**
- * Calls of one caller to one operation without side effects that may produce
- * their responses at the same time. Production waits for nothing but searches,
- * which have one thread; so many full pages may exceed a caller's limit for each
- * operation.
- */
-export const READS_PER_CALLER = 4;
 
 interface WaitingCall {
   readonly caller: CallerOutput;
-  readonly read: string | undefined;
+  /** What it may produce in the turn in which it goes on; 0 unless it is a read. */
+  readonly turnBytes: number;
   /** On the clock of the budget, in milliseconds. */
   readonly since: number;
+  /** Returns whether it goes on. */
+  readonly begin: () => boolean;
   readonly proceed: () => void;
 }
 
@@ -33,21 +29,30 @@ export class OutputAdmission {
 
   /**
    * Admits a call, or returns a promise that resolves when it is admitted.
+   * @param shortBytes of a read, what it holds at most before it asks for {@link enlarge}
    * @param timeMs on the clock of the budget
    */
   enter(
     output: ResponseOutput,
     caller: CallerOutput,
     read: string | undefined,
+    shortBytes: number | undefined,
     timeMs: number,
   ): Promise<void> | undefined {
     // No call overtakes another one of the same caller; where these are blocked, the next turn admits it.
-    if (caller.waiting === 0 && this.#begin(output, caller, read)) return undefined;
-    caller.waiting++;
-    return new Promise((proceed) => {
-      this.#waiting.set(output, { caller, read, since: timeMs, proceed });
-      this.released();
-    });
+    if (caller.waiting === 0 && this.#begin(output, caller, read, shortBytes)) return undefined;
+    const turnBytes = read === undefined ? 0 : (shortBytes ?? PAGE_BYTES);
+    return this.#wait(output, caller, turnBytes, timeMs, () => this.#begin(output, caller, read, shortBytes));
+  }
+
+  /**
+   * Lets a read of short texts go on to a full page, or returns a promise that
+   * resolves when it may.
+   * @param timeMs on the clock of the budget
+   */
+  enlarge(output: ResponseOutput, caller: CallerOutput, timeMs: number): Promise<void> | undefined {
+    if (this.#enlarge(output, caller)) return undefined;
+    return this.#wait(output, caller, PAGE_BYTES, timeMs, () => this.#enlarge(output, caller));
   }
 
   leave(output: ResponseOutput): void {
@@ -60,10 +65,10 @@ export class OutputAdmission {
 
   /** Releases the slot of a read whose response was produced, or never will be. */
   endRead(output: ResponseOutput): void {
-    const { caller, read } = output;
+    const { caller, read, shortBytes, isFullPage } = output;
     if (!caller || read === undefined) return;
     output.read = undefined;
-    caller.reads.set(read, (caller.reads.get(read) ?? 0) - 1);
+    caller.reads.get(read)?.end(shortBytes, isFullPage);
     this.released();
   }
 
@@ -83,28 +88,62 @@ export class OutputAdmission {
   }
 
   /**
-   * Admits the waiting calls that fit; one read of each caller, so that others
-   * are answered between large pages.
+   * Admits the waiting calls that fit; of each caller one full page, or reads of
+   * short texts that hold no more than one, so that others are answered between
+   * large pages.
    */
   #admit(): void {
-    const readers = new Set<CallerOutput>();
-    for (const [output, { caller, read }] of this.#waiting) {
-      if (read !== undefined && readers.has(caller)) {
+    const readBytes = new Map<CallerOutput, number>();
+    for (const [output, { caller, turnBytes, begin }] of this.#waiting) {
+      const bytes = turnBytes + (readBytes.get(caller) ?? 0);
+      if (turnBytes > 0 && bytes > PAGE_BYTES && readBytes.has(caller)) {
         this.released();
-      } else if (this.#begin(output, caller, read)) {
-        if (read !== undefined) readers.add(caller);
+      } else if (begin()) {
+        if (turnBytes > 0) readBytes.set(caller, bytes);
         this.leave(output);
       }
     }
   }
 
-  #begin(output: ResponseOutput, caller: CallerOutput, read: string | undefined): boolean {
+  #wait(
+    output: ResponseOutput,
+    caller: CallerOutput,
+    turnBytes: number,
+    since: number,
+    begin: () => boolean,
+  ): Promise<void> {
+    caller.waiting++;
+    return new Promise((proceed) => {
+      this.#waiting.set(output, { caller, turnBytes, since, begin, proceed });
+      this.released();
+    });
+  }
+
+  #begin(
+    output: ResponseOutput,
+    caller: CallerOutput,
+    read: string | undefined,
+    shortBytes: number | undefined,
+  ): boolean {
     if (!this.#hasRoom(output, caller)) return false;
     if (read === undefined) return true;
-    const reads = caller.reads.get(read) ?? 0;
-    if (reads >= READS_PER_CALLER) return false;
-    caller.reads.set(read, reads + 1);
+    let reads = caller.reads.get(read);
+    if (!reads) {
+      reads = new CallerReads();
+      caller.reads.set(read, reads);
+    }
+    if (!reads.begin(shortBytes)) return false;
     output.read = read;
+    output.shortBytes = shortBytes;
+    output.isFullPage = shortBytes === undefined;
+    return true;
+  }
+
+  #enlarge(output: ResponseOutput, caller: CallerOutput): boolean {
+    const { read, isFullPage } = output;
+    if (read === undefined || isFullPage) return true;
+    if (!this.#hasRoom(output, caller) || !caller.reads.get(read)?.beginFull()) return false;
+    output.isFullPage = true;
     return true;
   }
 }

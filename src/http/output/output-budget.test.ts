@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "@jest/globals";
+import { PAGE_BYTES, READS_PER_CALLER } from "./caller-reads.ts";
 import type { ResponseOutput, Turn } from "./output-account.ts";
-import { READS_PER_CALLER } from "./output-admission.ts";
 import { OutputBudget, type SlowReader } from "./output-budget.ts";
 
 const LIMITS = { connectionBytes: 100, callerBytes: 200, totalBytes: 400, stallMs: 5_000 };
@@ -120,6 +120,48 @@ describe("a call waits", () => {
     expect(await hasRoom(next)).toBe(false);
     producing[0]?.hold(1);
     expect(await hasRoom(next)).toBe(true);
+  });
+
+  test("for one of the full pages before it holds long texts, and others of short texts do not", async () => {
+    const { open } = setUp();
+    const short = open(connected(), "short", "a");
+    expect(short.enter(LIST, 1_000)).toBeUndefined();
+    const pages = Array.from({ length: READS_PER_CALLER - 1 }, () => open(connected(), "page", "a"));
+    for (const output of pages) expect(output.enter(LIST)).toBeUndefined();
+    const enlarged = short.enlarge();
+    const others = Array.from({ length: 10 }, () => open(connected(), "other", "a").enter(LIST, 1_000));
+    expect(await Promise.all(others.map(hasRoom))).toEqual(others.map(() => true));
+    expect(await hasRoom(enlarged)).toBe(false);
+    pages[0]?.hold(1);
+    expect(await hasRoom(enlarged)).toBe(true);
+    expect(short.enlarge()).toBeUndefined();
+    const next = open(connected(), "next", "a").enter(LIST);
+    expect(await hasRoom(next)).toBe(false);
+    short.end();
+    expect(await hasRoom(next)).toBe(true);
+  });
+
+  test("when reads of short texts hold a full page together, even if each is small", async () => {
+    const { open } = setUp();
+    const half = PAGE_BYTES / 2;
+    const [first, second] = [open(connected(), "first", "a"), open(connected(), "second", "a")];
+    for (const output of [first, second]) expect(output.enter(LIST, half)).toBeUndefined();
+    const next = open(connected(), "next", "a").enter(LIST, 1);
+    expect(await hasRoom(next)).toBe(false);
+    first.hold(1);
+    expect(await hasRoom(next)).toBe(true);
+  });
+
+  test("for long texts no longer than its client does", async () => {
+    const { open } = setUp();
+    const short = open(connected(), "short", "a");
+    short.enter(LIST, 1_000);
+    for (let page = 1; page < READS_PER_CALLER; page++) open(connected(), "page", "a").enter(LIST);
+    const room = short.enlarge();
+    expect(await hasRoom(room)).toBe(false);
+    short.end();
+    expect(await hasRoom(room)).toBe(true);
+    expect(open(connected(), "last", "a").enter(LIST)).toBeUndefined();
   });
 
   test("behind those of its caller that came before it", async () => {

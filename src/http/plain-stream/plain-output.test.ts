@@ -17,6 +17,7 @@ function account() {
     held: () => held,
     charge() {},
     enter: () => undefined,
+    enlarge: () => undefined,
     leave() {},
     hold(bytes: number) {
       held += bytes;

@@ -12,8 +12,15 @@ export interface OutputAccount {
    *
    * @param read the operation, if it has no side effects: only so many of its
    *   calls of one caller produce responses at once
+   * @param shortBytes of a read, what it holds at most before it asks for
+   *   {@link enlarge}; undefined for one that does not ask
    */
-  enter(read: string | undefined): Promise<void> | undefined;
+  enter(read: string | undefined, shortBytes?: number): Promise<void> | undefined;
+  /**
+   * Lets a read hold a full page, or returns a promise that resolves when it may.
+   * It never rejects; {@link leave} ends the wait.
+   */
+  enlarge(): Promise<void> | undefined;
   /** Stops waiting; does nothing for a call that has begun. */
   leave(): void;
   /** Counts bytes that were produced. */

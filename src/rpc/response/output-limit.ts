@@ -1,5 +1,6 @@
 import { MethodOptions_IdempotencyLevel as Idempotency } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { longTextsKey, shortBytesOf } from "../../services/call/short-reads.ts";
 import { shuttingDown } from "../access/authorization.ts";
 import { callRecordKey, type OutputAccount } from "../access/call-record.ts";
 
@@ -11,14 +12,22 @@ export function outputLimit(draining: AbortSignal): Interceptor {
   return (next) => (req) => {
     if (req.stream || req.method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return next(req);
     const { output, operation } = req.contextValues.get(callRecordKey);
-    const room = output?.enter(operation);
-    if (!output || !room) return next(req);
+    if (!output) return next(req);
+    const shortBytes = shortBytesOf(req.method, req.message);
+    if (shortBytes !== undefined) {
+      req.contextValues.set(longTextsKey, () => {
+        const room = output.enlarge();
+        return room && waitForOutputSpace(output, room, req.signal, draining);
+      });
+    }
+    const room = output.enter(operation, shortBytes);
+    if (!room) return next(req);
     return waitForOutputSpace(output, room, req.signal, draining).then(() => next(req));
   };
 }
 
 /**
- * Waits for the promise of {@link OutputAccount.enter}, no longer than the call
+ * Waits for the promise of {@link OutputAccount.enter} or `enlarge`, no longer than the call
  * lasts and the server accepts calls.
  *
  * @param signal aborted when the deadline passes or the client leaves

@@ -1,6 +1,7 @@
 import { CountResponseRelation } from "#gen/service/v1/count_pb.js";
 import type { PaginationRequest } from "#gen/service/v1/pagination_pb.js";
 import { type ListedRow, type PagePosition, pageSize, queryText, rowsOnPage } from "../../domain/page.ts";
+import { SHORT_BYTES } from "../../store/listed-row.ts";
 import type { Scope, Store } from "../../store/store.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { yieldToEventLoop } from "./yield-to-event-loop.ts";
@@ -23,6 +24,8 @@ export interface ListQuery<T> {
   find(db: Reader, after: PagePosition | undefined, limit: number): Promise<readonly ListedRow<T>[]>;
   /** Counts the rows, up to `limit`; undefined where the request does not ask for it. */
   readonly count?: ((db: Reader, limit: number) => Promise<number>) | undefined;
+  /** Called before long texts are read, which it may delay. */
+  readonly beforeLongTexts?: () => Promise<void> | undefined;
 }
 
 /**
@@ -34,7 +37,7 @@ export interface ListQuery<T> {
 export async function listPage<T>(
   deps: ListDependencies,
   caller: Scope,
-  { operation, parts = [], pagination, search = "", find, count }: ListQuery<T>,
+  { operation, parts = [], pagination, search = "", find, count, beforeLongTexts }: ListQuery<T>,
 ) {
   const query = queryText(operation, caller.organizationId, ...parts);
   const after = deps.pageTokens.read(query, pagination?.token ?? "");
@@ -42,7 +45,7 @@ export async function listPage<T>(
   // However rare what a filter lets through is, the main thread tests few rows of it. Where a
   // text is searched for, which no index finds, it tests none.
   const db = search === "" ? deps.store.lister(caller) : deps.store.searcher(caller);
-  const page = await onePage(deps, query, await find(db, after, size + 1), size);
+  const page = await onePage(deps, query, await find(db, after, size + 1), size, beforeLongTexts);
   if (!count || after) return { rows: page.rows, page: { pagination: page.pagination } };
   const counted = toCount(await count(db, deps.countLimit + 1), deps.countLimit);
   return { rows: page.rows, page: { pagination: page.pagination, count: counted } };
@@ -56,10 +59,12 @@ async function onePage<T>(
   query: string,
   found: readonly ListedRow<T>[],
   size: number,
+  beforeLongTexts: ListQuery<T>["beforeLongTexts"],
 ): Promise<{ rows: T[]; pagination: { nextToken: string } }> {
   const fitting = found.slice(0, rowsOnPage(found, size, pageBytes));
   const last = fitting.at(-1);
   const nextToken = found.length > fitting.length && last ? pageTokens.issue(query, last.position) : "";
+  if (beforeLongTexts && fitting.some(({ bytes }) => bytes > SHORT_BYTES)) await beforeLongTexts();
   const rows: T[] = [];
   let turnBytes = 0;
   for (const each of fitting) {

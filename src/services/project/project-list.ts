@@ -15,6 +15,7 @@ import { findProjectPage } from "../../store/project/project-list.ts";
 import { callerOf } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
+import { longTextsKey } from "../call/short-reads.ts";
 
 /** Returns one page of the caller's projects, and on the first page their count if requested. */
 export async function listProjects(deps: ServiceDependencies, ctx: HandlerContext, req: ListProjectsRequest) {
@@ -37,6 +38,7 @@ export async function listProjects(deps: ServiceDependencies, ctx: HandlerContex
       counted = count;
       return projects;
     },
+    beforeLongTexts: ctx.values.get(longTextsKey),
     // Found with the page, by the same search.
     count: isCounted ? async () => counted : undefined,
   });

@@ -42,6 +42,7 @@ import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
 import { checkInSlices } from "../call/check-in-slices.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
+import { longTextsKey } from "../call/short-reads.ts";
 import { withinQuota } from "../call/storage-quota.ts";
 import { writeEachAsCaller } from "../call/write-each.ts";
 import { getChangeableProject } from "./changeable-project.ts";
@@ -70,7 +71,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   async getProject({ projectId }: GetProjectRequest, ctx: HandlerContext) {
     const db = this.#deps.store.reader;
     const caller = callerOf(ctx);
-    const project = await findStoredProject(db, caller, projectId);
+    const project = await findStoredProject(db, caller, projectId, ctx.values.get(longTextsKey));
     if (!project) throw notFound("project");
     if (!(await this.#isProjectOfEnvironment(caller, projectId))) requireOwnership(ctx);
     return { project };

@@ -6,10 +6,11 @@ import {
   ProjectSchema,
 } from "#gen/service/v1/project_pb.js";
 import { projectSearchText } from "../../domain/project/project.ts";
-import { textAt } from "../expressions.ts";
+import { shortText, textAt } from "../expressions.ts";
 import { removeRoleAssignmentsOn } from "../identity/role-assignment.ts";
 import type { SourceSetterChange } from "../identity/source-setter.ts";
 import { fromBody, toBody, toJsonObject } from "../json.ts";
+import { SHORT_BYTES } from "../listed-row.ts";
 import { removeSecretsOf } from "../policy/secret.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
@@ -54,21 +55,35 @@ export async function findProject(db: Reader, scope: Scope, id: string): Promise
   return row && projectOfRow(row);
 }
 
-const selectStoredProject = prepared<
+const selectShortProject = prepared<
   { id: string; organizationId: string },
-  Pick<ProjectTable, "body" | "used_by">
+  { body: string | null; used_by: string }
 >((db, { id, organizationId }) =>
   db
     .selectFrom("project")
-    .select(["body", "used_by"])
+    .select([shortText("project.body", SHORT_BYTES).as("body"), "used_by"])
     .where("id", "=", id)
     .where("organization_id", "=", organizationId),
 );
 
-/** Returns the result of {@link findProject}, decoded when it is read: to be sent. */
-export async function findStoredProject(db: Reader, scope: Scope, id: string): Promise<Project | undefined> {
-  const [row] = await selectStoredProject(db, { id, organizationId: scope.organizationId });
-  return row && storedProject(row);
+/**
+ * Returns the result of {@link findProject}, decoded when it is read: to be sent.
+ * @param beforeLongText called before a long text is read, which it may delay
+ */
+export async function findStoredProject(
+  db: Reader,
+  scope: Scope,
+  id: string,
+  beforeLongText: () => Promise<void> | undefined = () => undefined,
+): Promise<Project | undefined> {
+  const key = { id, organizationId: scope.organizationId };
+  const [short] = await selectShortProject(db, key);
+  if (!short) return undefined;
+  const { body, used_by } = short;
+  if (body !== null) return storedProject({ body, used_by });
+  await beforeLongText();
+  const [whole] = await selectProject(db, key);
+  return whole && storedProject(whole);
 }
 
 /**
