@@ -1,6 +1,7 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { AgentExecution_Phase } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { EventSubscriptionState } from "#gen/service/v1/event_subscription_pb.js";
 import { WorkflowExecutionPhase } from "#gen/service/v1/workflow_pb.js";
 import type { StoreSize } from "../domain/measures.ts";
 import {
@@ -141,7 +142,7 @@ export async function sizeMetrics({ measures }: MeasuredStore): Promise<readonly
 }
 
 function metricsOf(counts: InstallationCounts, now: number): Metric[] {
-  const { work, runners } = counts;
+  const { work, runners, eventDeliveries } = counts;
   const gauge = (name: string, help: string, unit: string, values: Metric["values"]) =>
     ({ name, help, unit, kind: "gauge", values }) as Metric;
   const waiting = work.filter(({ isLeased }) => !isLeased);
@@ -164,7 +165,7 @@ function metricsOf(counts: InstallationCounts, now: number): Metric[] {
       "s",
       waiting.map(({ of, oldestId }) => [
         { "chartroom.work.kind": nameOf(WorkKind, of) },
-        Math.max(0, (now - timeOfId(oldestId)) / 1000),
+        ageOfId(oldestId, now),
       ]),
     ),
     gauge(
@@ -188,8 +189,37 @@ function metricsOf(counts: InstallationCounts, now: number): Metric[] {
     gauge("chartroom.approvals.open", "Approvals that wait for a decision.", "{approval}", [
       [{}, counts.openApprovals],
     ]),
-    gauge("chartroom.runners", "Runners, by whether they are connected.", "{runner}", [
+    gauge(
+      "chartroom.event.subscriptions",
+      "Subscriptions to events, by whether they are sent to.",
+      "{subscription}",
+      [
+        EventSubscriptionState.ACTIVE,
+        EventSubscriptionState.PAUSED,
+        EventSubscriptionState.PAUSED_BY_SERVER,
+      ].map((state) => [
+        { "chartroom.subscription.state": nameOf(EventSubscriptionState, state) },
+        counts.eventSubscriptions.find(({ of }) => of === state)?.count ?? 0,
+      ]),
+    ),
+    gauge(
+      "chartroom.event.deliveries.pending",
+      "Events in ledgers that are to be sent, by whether their subscription is paused.",
+      "{event}",
+      [
+        [{ "chartroom.subscription.state": "active" }, eventDeliveries.waiting],
+        [{ "chartroom.subscription.state": "paused" }, eventDeliveries.paused],
+      ],
+    ),
+    gauge(
+      "chartroom.event.deliveries.oldest.age",
+      "Age of the oldest event that is to be sent to a subscription that is not paused; 0 while none waits.",
+      "s",
+      [[{}, eventDeliveries.oldestId === undefined ? 0 : ageOfId(eventDeliveries.oldestId, now)]],
+    ),
+    gauge("chartroom.runners", "Runners, by whether they are connected, and get work.", "{runner}", [
       [{ "chartroom.runner.state": "connected" }, runners.connected],
+      [{ "chartroom.runner.state": "paused" }, runners.paused],
       [{ "chartroom.runner.state": "disconnected" }, runners.disconnected],
     ]),
     gauge(
@@ -231,7 +261,8 @@ function nameOf(values: Readonly<Record<number, string>>, number: number): strin
   return values[number]?.toLowerCase() ?? "unknown";
 }
 
-/** Returns the time at which a UUID v7 was made, in milliseconds since 1970 UTC. */
-function timeOfId(id: string): number {
-  return Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+/** Returns the time since a UUID v7 was made, in seconds. @param now milliseconds since 1970 UTC */
+function ageOfId(id: string, now: number): number {
+  const madeAt = Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+  return Math.max(0, (now - madeAt) / 1000);
 }

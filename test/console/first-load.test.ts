@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Page, Request } from "playwright-core";
 import { post } from "../harness/call.ts";
-import { succeeded } from "../harness/fake-runner.ts";
+import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { freePort } from "../harness/free-port.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
@@ -498,6 +498,12 @@ describe("the lists", () => {
     );
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
     await page.getByRole("row", { name: /^In the attic/ }).waitFor();
+    const working = await registerRunner(server, { name: "In the cellar" });
+    const row = page.getByRole("row", { name: /^In the cellar/ });
+    await row.getByText("Active", { exact: true }).waitFor();
+    const spec = { desiredPhase: "RUNNER_PHASE_INACTIVE" };
+    await succeeded(post(server, "RunnerService/UpdateRunner", { runnerId: working.runnerId, spec }));
+    await row.getByText("Paused", { exact: true }).waitFor();
     const [token = ""] = /cr_exc_\w+/.exec(command) ?? [];
     await page.getByRole("link", { name: "Projects" }).click();
     await page.getByRole("heading", { name: "Projects", level: 1 }).waitFor();

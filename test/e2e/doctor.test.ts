@@ -1,7 +1,9 @@
 import { chmodSync, chownSync, cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { post } from "../harness/call.ts";
 import { testOnSqlite } from "../harness/engine.ts";
+import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { tampering } from "../harness/raw-data.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import {
@@ -59,6 +61,31 @@ describe("the doctor", () => {
     const server = await startHostedServer();
     expect((await diagnose(server.dataDir)).code).toBe(0);
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+  });
+
+  test("tells of runners and of webhooks that are paused", async () => {
+    const server = await startHostedServer();
+    const call = (operation: string, body: object) => succeeded(post(server, operation, body));
+    const lineOf = async (subject: string) => {
+      const { stdout } = await diagnose(server.dataDir);
+      return stdout.split("\n").find((line) => line.includes(` ${subject} `));
+    };
+    const [one, two] = [await registerRunner(server), await registerRunner(server)];
+    expect(await lineOf("runners")).toMatch(/^ok +runners +2 connected, 1 not$/);
+    expect(await lineOf("webhooks")).toBeUndefined();
+    const pause = ({ runnerId }: FakeRunner) =>
+      call("RunnerService/UpdateRunner", { runnerId, spec: { desiredPhase: "RUNNER_PHASE_INACTIVE" } });
+    await pause(one);
+    expect(await lineOf("runners")).toMatch(/^ok +runners +1 connected, 1 paused, 1 not$/);
+    await pause(two);
+    expect(await lineOf("runners")).toMatch(/^note +runners +all that are connected are paused/);
+    const { eventSubscription } = await call("EventSubscriptionService/CreateEventSubscription", {
+      ...{ name: "Chat", url: "https://hooks.example.org/a", eventKinds: ["approval.asked"] },
+    });
+    expect(await lineOf("webhooks")).toMatch(/^ok +webhooks +1 active; 0 events wait$/);
+    const request = { eventSubscriptionId: eventSubscription.id, paused: true };
+    await call("EventSubscriptionService/UpdateEventSubscription", request);
+    expect(await lineOf("webhooks")).toMatch(/^note +webhooks +0 active, 1 paused; 0 events wait$/);
   });
 
   testOnSqlite("it changes the file of the database")(
@@ -242,6 +269,12 @@ const BREAKAGES: readonly Breakage[] = [
     damage: (folder) => tampering(folder, (raw) => raw.run("update runner set seen_at = null")),
     wrong: () => "runners      one piece of work waits, and no runner is connected",
     advice: /chartroom runner/,
+  },
+  {
+    name: "whose work waits for runners that are paused",
+    damage: (folder) => tampering(folder, (raw) => raw.run("update runner set available = 0")),
+    wrong: () => "runners      one piece of work waits, and all runners that are connected are paused",
+    advice: /UpdateRunner with RUNNER_PHASE_ACTIVE/,
   },
 ];
 

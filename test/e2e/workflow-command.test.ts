@@ -161,6 +161,9 @@ test("chartroom runner create makes a runner, and list shows it; the program its
   );
   const listed = JSON.parse(await run("runner", "list", "--json"));
   expect(listed).toEqual(expect.arrayContaining([expect.objectContaining({ runnerId })]));
+  const spec = { desiredPhase: "RUNNER_PHASE_INACTIVE" };
+  await succeeded(post(server, "RunnerService/UpdateRunner", { runnerId, spec }));
+  expect(await run("runner", "list")).toMatch(new RegExp(`${runnerId}  created, paused `));
   expect(await refusal("runner", "create", "ab")).toContain("name");
 });
 

@@ -26,15 +26,21 @@ export function listRunners(access: ServerAccess, limit: number): Promise<Runner
 /** Returns runners as a table for people. */
 export function runnerTable(runners: readonly Runner[]): string {
   if (runners.length === 0) return "no runners: chartroom runner create NAME makes one\n";
-  const rows = runners.map(({ runnerId, status, kind, createdAt, name }) => [
+  const rows = runners.map(({ runnerId, spec, status, kind, createdAt, name }) => [
     runnerId,
-    enumWords(RunnerPhase[status?.phase ?? 0]),
+    stateOfRunner(spec, status),
     enumWords(RunnerKind[kind]),
     status?.version ?? "",
     timeOf(createdAt),
     name,
   ]);
   return table(["RUNNER", "STATE", "KIND", "VERSION", "CREATED (UTC)", "NAME"], rows);
+}
+
+/** Returns the phase of a runner in words, and that it gets no work where it is paused. */
+function stateOfRunner(spec: Runner["spec"], status: Runner["status"]): string {
+  const phase = enumWords(RunnerPhase[status?.phase ?? 0]);
+  return spec?.desiredPhase === RunnerPhase.INACTIVE ? `${phase}, paused` : phase;
 }
 
 /** A runner that was created, and the token with which its program registers once. */

@@ -7,6 +7,7 @@ export type Subject =
   | "database"
   | "clock"
   | "runners"
+  | "webhooks"
   | "audit export"
   | "isolation";
 

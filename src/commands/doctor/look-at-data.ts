@@ -1,9 +1,10 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { EventSubscriptionState } from "#gen/service/v1/event_subscription_pb.js";
 import { type Config, keyFileOf } from "../../config/config.ts";
 import { auditDelay } from "../../domain/record/audit-delay.ts";
 import { auditTargetsOf } from "../../sinks/audit-sinks.ts";
-import { countInstallation } from "../../store/access/installation-counts.ts";
+import { countInstallation, type InstallationCounts } from "../../store/access/installation-counts.ts";
 import { findAuditLag } from "../../store/record/audit-lag.ts";
 import { findNewestAuditTime } from "../../store/record/audit-log.ts";
 import { findNamedKeyIds } from "../../store/runner/key-id.ts";
@@ -19,6 +20,8 @@ const CLOCK_TOLERANCE_MS = 5_000;
 const RELEASED_AT = Date.UTC(2026, 0, 1);
 /** A runner that is connected calls at least every ten seconds. */
 const RUNNER_SILENCE_MS = 120_000;
+/** What to do about runners that are paused. */
+const RESUME = "end their pause by RunnerService/UpdateRunner with RUNNER_PHASE_ACTIVE; see docs/runners.md";
 /** A log of changes that grows past this is kept by a reader that does not end. */
 const LONG_LOG_BYTES = 1024 ** 3;
 
@@ -46,7 +49,7 @@ export async function lookAtData(look: DataLook): Promise<Finding[]> {
       ...findings,
       ...(await lookAtNamedKeys(store, look)),
       ...(await lookAtClock(store, look)),
-      ...(await lookAtRunners(store, look)),
+      ...(await lookAtCounts(store, look)),
       ...(await lookAtExport(store, look)),
     ];
   } finally {
@@ -143,23 +146,52 @@ async function lookAtClock({ reader }: ReadOnlyStore, { now }: DataLook): Promis
   return [wrong("clock", text, "set it, and keep it right by NTP: tokens, leases and schedules go by it")];
 }
 
-async function lookAtRunners({ reader }: ReadOnlyStore, { now, config }: DataLook): Promise<Finding[]> {
-  const { runners, work } = await countInstallation(reader, { now: now(), until: now() });
-  const { connected, disconnected, oldestSign } = runners;
+async function lookAtCounts({ reader }: ReadOnlyStore, look: DataLook): Promise<Finding[]> {
+  const counts = await countInstallation(reader, { now: look.now(), until: look.now() });
+  return [...lookAtRunners(counts, look), ...lookAtWebhooks(counts)];
+}
+
+function lookAtRunners({ runners, work }: InstallationCounts, { now, config }: DataLook): Finding[] {
+  const { connected, paused, disconnected, oldestSign } = runners;
   const waiting = work.filter(({ isLeased }) => !isLeased).reduce((sum, { count }) => sum + count, 0);
   const silentMs = now() - (oldestSign ?? now());
   const start =
     "start one (chartroom runner, or serve --local-runner), and look at its log; see docs/runners.md";
   if (connected === 0 && waiting > 0) {
     const pieces = waiting === 1 ? "one piece of work waits" : `${waiting} pieces of work wait`;
+    if (paused > 0)
+      return [wrong("runners", `${pieces}, and all runners that are connected are paused`, RESUME)];
     return [wrong("runners", `${pieces}, and no runner is connected`, start)];
   }
+  if (connected === 0 && paused > 0)
+    return [note("runners", "all that are connected are paused, so nothing carries out work", RESUME)];
   if (connected === 0 && !config.localRunner)
     return [note("runners", "none is connected, so nothing carries out work", start)];
-  const text = `${connected} connected, ${disconnected} not`;
+  const text = `${connected} connected, ${paused > 0 ? `${paused} paused, ` : ""}${disconnected} not`;
   if (silentMs <= RUNNER_SILENCE_MS) return [ok("runners", text)];
   const silent = `${text}, and one has shown no sign of life for ${Math.round(silentMs / 1000)} seconds`;
   return [
     note("runners", silent, "this is so while no server runs; otherwise look at the log of the runner"),
   ];
+}
+
+/** Looks at subscriptions to events; finds nothing where there are none. */
+function lookAtWebhooks({ eventSubscriptions, eventDeliveries }: InstallationCounts): Finding[] {
+  const countOf = (state: EventSubscriptionState) =>
+    eventSubscriptions.find(({ of }) => of === state)?.count ?? 0;
+  const active = countOf(EventSubscriptionState.ACTIVE);
+  const paused = countOf(EventSubscriptionState.PAUSED);
+  const given = countOf(EventSubscriptionState.PAUSED_BY_SERVER);
+  if (active + paused + given === 0) return [];
+  const counts = [
+    `${active} active`,
+    paused > 0 && `${paused} paused`,
+    given > 0 && `${given} paused by the server`,
+  ];
+  const { waiting } = eventDeliveries;
+  const text = `${counts.filter(Boolean).join(", ")}; ${waiting === 1 ? "one event waits" : `${waiting} events wait`}`;
+  if (paused + given === 0) return [ok("webhooks", text)];
+  const advice =
+    "chartroom webhook list shows which, and webhook ledger why; webhook resume goes on with those whose targets take events again";
+  return [note("webhooks", text, advice)];
 }

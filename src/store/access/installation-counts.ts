@@ -1,6 +1,8 @@
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
+import { EventSubscriptionState } from "#gen/service/v1/event_subscription_pb.js";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope } from "../store.ts";
+import { UNSENT_STATES } from "./event-subscription/event-delivery.ts";
 
 /** Rows of the same kind. */
 interface Counted {
@@ -24,8 +26,21 @@ export interface InstallationCounts {
   /** Environments by EnvironmentPhase. */
   readonly environments: readonly Counted[];
   readonly openApprovals: number;
+  /** Subscriptions to events by EventSubscriptionState. */
+  readonly eventSubscriptions: readonly Counted[];
+  /** Entries of ledgers that are to be sent; what waits behind 100 of them is in the record yet, and not counted. */
+  readonly eventDeliveries: {
+    readonly waiting: number;
+    /** Those of subscriptions that are paused. */
+    readonly paused: number;
+    /** Id of the oldest of those that are not paused; undefined without any. */
+    readonly oldestId: string | undefined;
+  };
   readonly runners: {
+    /** Those that get work. */
     readonly connected: number;
+    /** Those that are connected, and get no work while they are paused. */
+    readonly paused: number;
     readonly disconnected: number;
     /** Earliest last sign of life of the connected ones, in milliseconds since 1970 UTC; undefined without any. */
     readonly oldestSign: number | undefined;
@@ -95,11 +110,37 @@ async function countWithin(
     .select(({ fn }) => fn.countAll<number>().as("count"))
     .where("phase", "=", ApprovalState.PENDING)
     .execute();
+  const eventSubscriptions = builder
+    .selectFrom("event_subscription")
+    .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
+    .select(({ fn }) => ["state as of", fn.countAll<number>().as("count")])
+    .groupBy("state")
+    .execute();
+  const eventDeliveries = builder
+    .selectFrom("event_subscription")
+    .innerJoin("event_delivery", "event_delivery.subscription_id", "event_subscription.id")
+    .$if(scope !== undefined, (query) =>
+      query.where("event_subscription.organization_id", "=", organizationId),
+    )
+    .select(({ fn }) => ["event_subscription.state as of", fn.countAll<number>().as("count")])
+    .select(({ fn }) => fn.min("event_delivery.id").as("oldestId"))
+    // Literals, so that the database uses the partial index of them.
+    .where((eb) => {
+      const states = UNSENT_STATES.map((state) => eb.lit(state));
+      return eb("event_delivery.state", "in", states);
+    })
+    .groupBy("event_subscription.state")
+    .execute();
   const runners = builder
     .selectFrom("runner")
     .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
     .select(({ fn }) => [fn.countAll<number>().as("all"), fn.count<number>("seen_at").as("connected")])
     .select(({ fn }) => fn.min("seen_at").as("oldestSign"))
+    .select((eb) =>
+      eb.fn
+        .sum(eb.case().when("available", "=", 1).then(0).when("seen_at", "is", null).then(0).else(1).end())
+        .as("paused"),
+    )
     .executeTakeFirst();
   const tokens = builder
     .selectFrom("token")
@@ -111,16 +152,19 @@ async function countWithin(
     .where("disabled_at", "is", null)
     .execute();
   // All at once, so that the failure of one is no rejection that nobody awaits.
-  const [works, executions, agents, places, [waiting], runnerCounts, [ending]] = await Promise.all([
-    work,
-    workflowExecutions,
-    agentExecutions,
-    environments,
-    approvals,
-    runners,
-    tokens,
-  ]);
-  const { all = 0, connected = 0, oldestSign = null } = runnerCounts ?? {};
+  const [works, executions, agents, places, [waiting], subscriptions, deliveries, runnerCounts, [ending]] =
+    await Promise.all([
+      work,
+      workflowExecutions,
+      agentExecutions,
+      environments,
+      approvals,
+      eventSubscriptions,
+      eventDeliveries,
+      runners,
+      tokens,
+    ]);
+  const { all = 0, connected = 0, paused = 0, oldestSign = null } = runnerCounts ?? {};
   return {
     work: works.map(({ of, isLeased, count, oldestId }) => ({
       of: Number(of),
@@ -132,13 +176,25 @@ async function countWithin(
     agentExecutions: counted(agents),
     environments: counted(places),
     openApprovals: Number(waiting?.count ?? 0),
+    eventSubscriptions: counted(subscriptions),
+    eventDeliveries: deliveriesOf(deliveries),
     runners: {
-      connected: Number(connected),
+      connected: Number(connected) - Number(paused),
+      paused: Number(paused),
       disconnected: Number(all) - Number(connected),
       oldestSign: oldestSign === null ? undefined : Number(oldestSign),
     },
     endingTokens: Number(ending?.count ?? 0),
   };
+}
+
+function deliveriesOf(
+  rows: readonly (Counted & { readonly oldestId: string | null })[],
+): InstallationCounts["eventDeliveries"] {
+  const active = rows.find(({ of }) => Number(of) === EventSubscriptionState.ACTIVE);
+  const waiting = Number(active?.count ?? 0);
+  const all = counted(rows).reduce((sum, { count }) => sum + count, 0);
+  return { waiting, paused: all - waiting, oldestId: active?.oldestId ?? undefined };
 }
 
 /** Returns counts as numbers: an engine may tell them as texts. */

@@ -19,6 +19,7 @@ import {
 } from "../../../src/services/access/event-subscription/subscription-secrets.ts";
 import { insertDeliveries } from "../../../src/store/access/event-subscription/event-delivery.ts";
 import { findSubscription } from "../../../src/store/access/event-subscription/event-subscription.ts";
+import { countInstallation, countOrganization } from "../../../src/store/access/installation-counts.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { findPrunableEvents, removeEvents } from "../../../src/store/record/event-pruning.ts";
 import { SYSTEM, type WriteTransaction, within } from "../../../src/store/store.ts";
@@ -163,6 +164,38 @@ describe("events of a subscription", () => {
     await operations().updateEventSubscription({ eventSubscriptionId: id, paused: false });
     await run();
     expect(sent).toHaveLength(1);
+  });
+
+  test("that wait are counted, apart from those of subscriptions that are paused", async () => {
+    const count = async (scope?: Caller) => {
+      const { now } = testStore.clock;
+      const times = { now, until: now };
+      const { eventDeliveries, eventSubscriptions } = scope
+        ? await countOrganization(testStore.store.reader, scope, times)
+        : await countInstallation(testStore.store.reader, times);
+      return { ...eventDeliveries, subscriptions: eventSubscriptions };
+    };
+    const none = { waiting: 0, paused: 0, oldestId: undefined };
+    expect(await count()).toEqual({ ...none, subscriptions: [] });
+    const { id } = await subscribe();
+    status = 500;
+    await project("one");
+    await project("two");
+    await run();
+    const [, first] = await ledger(id);
+    const subscriptions = [{ of: SubscriptionState.ACTIVE, count: 1 }];
+    expect(await count()).toEqual({ waiting: 2, paused: 0, oldestId: first?.id, subscriptions });
+    expect(await count(caller)).toEqual(await count());
+    const other = await testStore.createOrganization("lighthouse");
+    expect(await count(other)).toEqual({ ...none, subscriptions: [] });
+    await operations().updateEventSubscription({ eventSubscriptionId: id, paused: true });
+    const paused = [{ of: SubscriptionState.PAUSED, count: 1 }];
+    expect(await count()).toEqual({ ...none, paused: 2, subscriptions: paused });
+    status = 204;
+    await operations().updateEventSubscription({ eventSubscriptionId: id, paused: false });
+    testStore.clock.now += MINUTE_MS;
+    await run();
+    expect(await count()).toEqual({ ...none, subscriptions });
   });
 
   test("that were removed before they were sent are reported", async () => {

@@ -12,6 +12,7 @@ interface Runner {
   readonly runnerId: string;
   readonly name: string;
   readonly kind?: string;
+  readonly spec?: { readonly desiredPhase?: string };
   readonly status?: {
     readonly phase?: string;
     readonly message?: string;
@@ -32,6 +33,15 @@ const PHASES: Readonly<Record<string, readonly [Tone, string]>> = {
 
 /** The row for the runners that members start on their own machines: it is none that somebody would have to start. */
 const OF_MEMBERS = "RUNNER_KIND_LOCAL_CONFIGURATION";
+
+/** Returns the tone and the word for a runner: a pause is shown for one that would get work without it. */
+function stateOf({ spec, status }: Runner): readonly [Tone, string] {
+  const phase = status?.phase?.replace("RUNNER_PHASE_", "") ?? "";
+  const isPaused = spec?.desiredPhase === "RUNNER_PHASE_INACTIVE";
+  if (isPaused && (phase === "ACTIVE" || phase === "DEGRADED")) return ["stopped", "Paused"];
+  const [tone, word] = PHASES[phase] ?? ["waiting", "Unknown"];
+  return [tone, isPaused ? `${word}, paused` : word];
+}
 
 /** Read again when an event tells of a runner. */
 const KEY = ["connect-query", { serviceName: "service.v1.RunnerService", of: "home" }] as const;
@@ -68,10 +78,10 @@ export function RunnersSection() {
                 { head: "Name", cell: ({ name }) => name },
                 {
                   head: "State",
-                  cell: ({ kind, status }) => {
-                    if (kind === OF_MEMBERS) return <span className="dim">on members’ own machines</span>;
-                    const phase = status?.phase?.replace("RUNNER_PHASE_", "") ?? "";
-                    const [tone, word] = PHASES[phase] ?? ["waiting", "Unknown"];
+                  cell: (runner) => {
+                    if (runner.kind === OF_MEMBERS)
+                      return <span className="dim">on members’ own machines</span>;
+                    const [tone, word] = stateOf(runner);
                     return <State tone={tone} word={word} />;
                   },
                 },

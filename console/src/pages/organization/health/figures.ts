@@ -13,6 +13,9 @@ export const WORK: readonly Wording[] = [
   ["chartroom_executions_open", "Open workflow executions", "sum"],
   ["chartroom_agent_executions_open", "Open agent runs", "sum"],
   ["chartroom_approvals_open", "Open approvals", "sum"],
+  ["chartroom_event_subscriptions", "Webhooks", "sum"],
+  ["chartroom_event_deliveries_pending", "Events that wait for webhooks", "sum"],
+  ["chartroom_event_deliveries_oldest_age", "Oldest event that waits for a webhook", "max"],
   ["chartroom_environments", "Environments", "sum"],
   ["chartroom_tokens_ending", "Tokens that end within 7 days", "sum"],
 ];
