@@ -123,12 +123,13 @@ function comparableGrpc({ output }: DescMethod, { status, headers, body: sent, t
     hasRequestId: headers["x-request-id"] !== undefined,
     flags,
     hasLength: sent.length === 0 || sent.readUInt32BE(1) === sent.length - 5,
-    body:
+    body: withFigureNames(
       sent.length === 0
         ? undefined
         : isBinary
           ? toJson(output, fromBinary(output, message))
           : parsed(message),
+    ),
     trailers: rest,
     // Ids show in the bytes of an error's details too.
     details: error?.details.map((detail) =>
@@ -154,8 +155,20 @@ function comparableConnect({ output }: DescMethod, { status, headers, body: sent
     headers: related(headers),
     hasRequestId: headers["x-request-id"] !== undefined,
     hasLength: headers["content-length"] === String(sent.length),
-    body: withReadableDetails(body),
+    body: withFigureNames(withReadableDetails(body)),
   });
+}
+
+/** Returns a response with the names of its figures alone: which labels have one changes with the work of that moment. */
+function withFigureNames(body: unknown): unknown {
+  if (typeof body !== "object" || body === null) return body;
+  const named = (value: unknown) =>
+    Array.isArray(value) && value.every(isFigure) ? [...new Set(value.map(({ name }) => name))] : value;
+  return Object.fromEntries(Object.entries(body).map(([key, value]) => [key, named(value)]));
+}
+
+function isFigure(value: unknown): value is { readonly name: string } {
+  return typeof value === "object" && value !== null && "unit" in value && "description" in value;
 }
 
 function parsed(body: Buffer): unknown {
