@@ -33,7 +33,7 @@ export function riddles(root: string): string[] {
 function filesIn(root: string, folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: folder !== "", encoding: "utf8" })
     .map((name) => join(folder, name))
-    .filter((path) => READ.test(path) && path !== OWN_TEST);
+    .filter((path) => READ.test(path) && !path.includes("node_modules/") && path !== OWN_TEST);
 }
 
 function riddlesIn(root: string, path: string): string[] {

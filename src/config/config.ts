@@ -122,7 +122,7 @@ export const SETTINGS = {
     flag: "--sample-data",
     env: "CHARTROOM_SAMPLE_DATA",
     default: "false",
-    help: "fill a fresh data folder, or one that nobody has used since its first start, with an organization of projects, agent runs and workflows to look at, and carry their work out with the local runner; refused where there is data",
+    help: "fill a data folder that is fresh, or unused since its first start, with sample projects, runs and workflows, and carry them out with the local runner; refused where there is data",
     read: boolean,
   }),
   localRunnerWorkDir: setting({
