@@ -139,6 +139,16 @@ describe("a run", () => {
     // What it read after its order has been read.
     const moveUp = queue.locator("button:enabled", { hasText: "Move up" });
     await moveUp.waitFor();
+    // By the pointer a message is put before the one that it is dropped on.
+    const message = (words: string) => queue.locator(".queued").filter({ hasText: words });
+    for (const [moved, before] of [
+      ["echo first", "echo second"],
+      ["echo second", "echo first"],
+    ] as const) {
+      await message(moved).dragTo(message(before));
+      await queue.locator(".queued").first().getByText(moved).waitFor();
+      await moveUp.waitFor();
+    }
     // Another administrator takes a message out, in another browser; this page has not read of it yet.
     const release = Promise.withResolvers<void>();
     await page.route("**/ListAgentInputs", async (route) => {
