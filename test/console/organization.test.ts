@@ -5,6 +5,7 @@ import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { addMember } from "../harness/member.ts";
 import { tampering } from "../harness/raw-data.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
 import { ACTION, MANUAL } from "../harness/workflow.ts";
 import { barriers, expectNoOverflow, look } from "./axe.ts";
 import { closeAll, openAs, type Visit, valued, without } from "./browser.ts";
@@ -79,6 +80,12 @@ function isChosenTabShown(): boolean {
   const tab = document.querySelector(".tab[data-active]");
   const [own, row] = [tab, tab?.parentElement].map((each) => each?.getBoundingClientRect());
   return own !== undefined && row !== undefined && own.left >= row.left - 1 && own.right <= row.right + 1;
+}
+async function createGroup(name: string) {
+  const { body } = await post(server, "UserService/GetAuthenticatedUser", {});
+  await succeeded(
+    post(server, "GroupService/CreateGroup", { organizationId: body.user.organizationId, name }),
+  );
 }
 const confirm = (row: RegExp, label: string) => confirmIn(visit.page.getByRole("row", { name: row }), label);
 async function confirmIn(row: ReturnType<Visit["page"]["getByRole"]>, label: string) {
@@ -627,7 +634,32 @@ describe("the organization", () => {
     await page.getByText("Live", { exact: true }).waitFor();
     const initializer = { specs: [{ git: { remoteUri: "https://git.example.org/team/live.git" } }] };
     await post(server, "ProjectService/CreateProject", { initializer });
-    await page.getByRole("row", { name: /Project create/ }).waitFor();
+    const created = page.getByRole("row", { name: /Project create/ });
+    await created.waitFor();
+    // What comes while one reads further down waits above it.
+    for (let each = 1; each <= 30; each++) await createGroup(`Of the events ${each}`);
+    await page
+      .getByRole("row", { name: /Group create/ })
+      .nth(29)
+      .waitFor();
+    await created.scrollIntoViewIfNeeded();
+    await page.mouse.wheel(0, 10_000);
+    const top = () => created.evaluate((row) => row.getBoundingClientRect().top);
+    const news = page.getByRole("button", { name: "2 new", exact: true });
+    await until(
+      () => page.evaluate(() => scrollY),
+      (y) => y > 400,
+    );
+    const before = await top();
+    for (const name of ["Later", "Last"]) await createGroup(name);
+    await news.waitFor();
+    expect(await top()).toBe(before);
+    await news.click();
+    await page
+      .getByRole("row", { name: /Group create/ })
+      .nth(31)
+      .waitFor();
+    await news.waitFor({ state: "detached" });
     expect(visit.faults).toEqual([]);
   });
 

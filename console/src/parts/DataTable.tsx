@@ -1,5 +1,6 @@
 import { Button } from "@mantine/core";
 import type { ReactNode } from "react";
+import { useHeldRows } from "./use-held-rows.ts";
 
 /** A column of a table. */
 export interface Column<R> {
@@ -49,11 +50,20 @@ export function DataTable<R>({
   isStacked = false,
   selection,
 }: DataTableProps<R>) {
+  const { shown, held, top, show } = useHeldRows(rows, keyOf);
   const choosable = selection ? rows.filter((row) => selection.whyNot(row) === undefined) : [];
   const isEachChosen =
     choosable.length > 0 && choosable.every((row) => selection?.chosen.has(keyOf(row)) === true);
   return (
     <div className="table-frame" ref={watchFit}>
+      <div className="table-start" ref={top} />
+      <div className="table-news" aria-live="polite">
+        {held > 0 && (
+          <Button size="compact-xs" onClick={show}>
+            {held.toLocaleString()} new
+          </Button>
+        )}
+      </div>
       <table className={isStacked ? "table stacked" : "table"} aria-label={label}>
         <thead>
           <tr>
@@ -75,7 +85,7 @@ export function DataTable<R>({
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
+          {shown.map((row) => (
             <tr key={keyOf(row)}>
               {selection && (
                 <td className="choice">
@@ -116,7 +126,7 @@ export function DataTable<R>({
  * a frame that scrolls sideways.
  */
 function watchFit(frame: HTMLDivElement) {
-  const table = frame.firstElementChild as HTMLElement;
+  const table = frame.querySelector("table") as HTMLElement;
   const mark = () => frame.toggleAttribute("data-fits", table.offsetWidth <= frame.clientWidth);
   const observer = new ResizeObserver(mark);
   observer.observe(frame);
