@@ -239,13 +239,15 @@ describe("an answer does not show the value", () => {
   test.each([
     ["Content-Encoding", "gzip"],
     ["Transfer-Encoding", "gzip, chunked"],
+    ["Content-Type", 'text/plain; a=b; charset="UTF-16le"'],
   ])("where it is encoded though it should not be, by %s: the work gets none", async (name, coding) => {
     const { host, proxy } = await start((_, res) => {
       res.writeHead(200, { [name]: coding });
-      res.end(gzipSync(TOKEN));
+      res.end(name === "Content-Type" ? Buffer.from(TOKEN, "utf16le") : gzipSync(TOKEN));
     });
-    const answer = await proxy.send(host.port, get(host.port));
-    expect(answer).toMatch(/^HTTP\/1.1 502 [\s\S]*the host's answer is encoded \(gzip\)/);
+    const answer = await proxy.send(host.port, get(host.port, "Accept-Charset: utf-16\n"));
+    expect(answer).toMatch(/^HTTP\/1.1 502 [\s\S]*the host's answer is encoded \((gzip|UTF-16le)\)/);
+    expect(host.requests[0]?.headers).not.toHaveProperty("accept-charset");
   });
 
   test("where it has no body, whose headers stay", async () => {

@@ -137,7 +137,7 @@ function isNamed({ servername }: Pick<TLSSocket, "servername">, target: EgressTa
 }
 
 /** Headers of requests by which an answer would be a part of one, or encoded, so that values in it were not found. */
-const UNMASKABLE = ["accept-encoding", "range", "if-range"];
+const UNMASKABLE = ["accept-charset", "accept-encoding", "range", "if-range"];
 
 async function passOn(req: IncomingMessage, res: ServerResponse, served: ServedHost): Promise<void> {
   const { target, secrets, masked, trusted, passage } = served;
@@ -205,12 +205,17 @@ function maskedAnswer(received: IncomingMessage, method: string, masked: Secrets
   };
 }
 
-/** Returns how the body of an answer is encoded, also on the way alone; empty where it is not. */
+/** Returns how the body of an answer is encoded, also on the way alone; empty where ASCII in it is found as it is. */
 function codingOf({ headers }: IncomingMessage): string {
   const { "content-encoding": content = "", "transfer-encoding": transfer = "" } = headers;
   const codings = `${content},${transfer}`.split(",").map((each) => each.trim());
-  return codings.filter((each) => !/^(identity|chunked)?$/i.test(each)).join(", ");
+  const [, charset = ""] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers["content-type"] ?? "") ?? [];
+  const wide = WIDE_CHARSET.test(charset) ? [charset] : [];
+  return [...codings.filter((each) => !/^(identity|chunked)?$/i.test(each)), ...wide].join(", ");
 }
+
+/** Encodings of text in which ASCII is not one byte a character, or not the same bytes. */
+const WIDE_CHARSET = /^(cs)?(utf-?(7|16|32)|ucs-?[24]|unicode|iso-10646)/i;
 
 function maskingStream(mask: SecretMask): Transform {
   return new Transform({
