@@ -1,6 +1,6 @@
 /**
- * Makes the release: one folder with Chartroom, its packages and Node, packed for one platform, and the packs of clients
- * beside it.
+ * Makes the release: one folder with Chartroom, its packages and Node, packed for one platform, and the packs of
+ * clients next to it.
  *
  *   npm run release -- --dry-run   makes it in a temporary folder, checks it, prints what it holds, and removes it
  *   npm run release                leaves the files in ./release, or in the folder of --to

@@ -16,11 +16,11 @@ const RIDDLES: readonly (readonly [word: RegExp, plainer: string])[] = [
 const COMMENTS = /\/\*[\s\S]*?\*\/|(?<![:\\])\/\/.*/g;
 
 /** Folders that are read whole. */
-const FOLDERS = ["docs", "proto", "src", "console/src", "bench", "examples", "packages", "test"];
+const FOLDERS = ["docs", "proto", "src", "console/src", "bench", "examples", "packages", "scripts", "test"];
 
 /** Pages in the root of the repository, and the pages and code that are read in the folders. */
 const READ =
-  /^(?:(?:README|CONTRIBUTING|CHANGELOG)\.md|docs\/.*\.md|proto\/.*\.proto|(?:src|console|bench|examples|packages|test)\/.*\.(?:tsx?|m?js|go|java))$/;
+  /^(?:(?:README|CONTRIBUTING|CHANGELOG)\.md|docs\/.*\.md|proto\/.*\.proto|(?:src|console|bench|examples|packages|scripts|test)\/.*\.(?:tsx?|m?js|go|java))$/;
 
 /** Quotes riddles. */
 const OWN_TEST = "test/words.test.ts";

@@ -5,7 +5,7 @@ import { sourceTree } from "./harness/source-tree.ts";
 
 afterAll(stopAll);
 
-const FOLDERS = ["docs", "proto", "src", "console/src", "bench", "examples", "packages", "test"];
+const FOLDERS = ["docs", "proto", "src", "console/src", "bench", "examples", "packages", "scripts", "test"];
 
 /** Returns the riddles of a tree with these files, in which every folder that is read has one. */
 function riddlesOf(files: Readonly<Record<string, string>>): string[] {

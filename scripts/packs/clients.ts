@@ -25,7 +25,7 @@ interface Language {
 const FINDS_PYTHON_PACKAGES =
   "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('grpc_tools', 'pip', 'setuptools'))))";
 
-/** The languages whose packs take tools beside those of npm. */
+/** The languages whose packs take tools in addition to those of npm. */
 const LANGUAGES: readonly Language[] = [
   {
     name: "python",

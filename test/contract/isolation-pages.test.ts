@@ -31,10 +31,10 @@ describe("what each class keeps of policies is what the pages say", () => {
 
   test("where a runner says it", () => {
     const rows = rowsOf("runners.md", "`RUNNER_POLICY_");
-    const told = (policy: RunnerPolicy) =>
+    const rowOf = (policy: RunnerPolicy) =>
       rows.find(([names]) => names?.split(", ").includes(`\`RUNNER_POLICY_${RunnerPolicy[policy]}\``));
     for (const policy of policies)
-      expect([RunnerPolicy[policy], told(policy)?.slice(2)]).toEqual([
+      expect([RunnerPolicy[policy], rowOf(policy)?.slice(2)]).toEqual([
         RunnerPolicy[policy],
         CLASSES.map((each) => (keptPolicies(each).includes(policy) ? "yes" : "")),
       ]);
