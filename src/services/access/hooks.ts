@@ -1,5 +1,6 @@
 /** Registers the hooks by which earlier areas call later ones. Services, jobs and commands import this module. */
 import { ApprovalKind } from "#gen/service/v1/approval_pb.js";
+import { findApprovalsOfPushes } from "../../store/approval/push-approval.ts";
 import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { deliverApproval } from "../agent/agent-approval.ts";
 import { syncAgentExecutions } from "../agent/agent-environment.ts";
@@ -13,9 +14,14 @@ import { actionChanged } from "../workflow/execution/action-change.ts";
 import { applyForkApproval } from "../workflow/execution/fork-approval.ts";
 
 environmentChanged.set(async (tx, scope, before, after) => {
-  await syncAgentExecutions(tx, scope, before, after);
+  const [areChanged, found] = await Promise.all([
+    syncAgentExecutions(tx, scope, before, after),
+    after ? [] : findApprovalsOfPushes(tx.db, scope, before.id),
+  ]);
   if (after) return;
-  await removeApprovalsOfPushes(tx, scope, before.id);
+  // An agent execution that ends takes its approvals with it.
+  const approvals = areChanged ? await findApprovalsOfPushes(tx.db, scope, before.id) : found;
+  await removeApprovalsOfPushes(tx, scope, approvals);
   await removeUnownedPullRequests(tx, scope, before.id);
 });
 approvalEnded.set(async (tx, scope, approval) => {

@@ -14,20 +14,21 @@ import { haltAgentExecution } from "./halt-agent-execution.ts";
  * executions that wait for its new phase are woken.
  *
  * @param after undefined for an environment that was removed
+ * @returns whether any agent execution has changed
  */
 export async function syncAgentExecutions(
   tx: WriteTransaction,
   scope: Scope,
   before: Environment,
   after: Environment | undefined,
-): Promise<void> {
+): Promise<boolean> {
   const message = unavailableReason(before, after);
   const concernsThem = message !== undefined || (after !== undefined && canRunAgents(after));
   const [areChanged, found] = await Promise.all([
     wakeForEnvironment(tx, scope, before, after),
     concernsThem ? findOpenAgentExecutionsIn(tx.db, scope, before.id) : [],
   ]);
-  if (found.length === 0) return;
+  if (found.length === 0) return areChanged;
   const open = areChanged ? await findOpenAgentExecutionsIn(tx.db, scope, before.id) : found;
   const failure: AgentFailure | undefined =
     message === undefined ? undefined : { reason: AgentExecutionFailureReason.ENVIRONMENT, message };
@@ -35,4 +36,5 @@ export async function syncAgentExecutions(
     if (failure) await haltAgentExecution(tx, scope, stored, { failure });
     else if (after) await queueAgentExecution(tx, scope, stored, after);
   }
+  return true;
 }

@@ -8,7 +8,6 @@ import {
   updateApproval,
 } from "../../store/approval/approval.ts";
 import { findApprovalsOfWorkflow, removeApproval } from "../../store/approval/approval-removal.ts";
-import { findApprovalsOfPushes } from "../../store/approval/push-approval.ts";
 import type { Handle, Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
@@ -78,9 +77,9 @@ export async function removeApprovalsOfWorkflow(
 export async function removeApprovalsOfPushes(
   tx: WriteTransaction,
   scope: Scope,
-  environmentId: string,
+  approvals: readonly FoundApproval[],
 ): Promise<void> {
-  for (const approval of await findApprovalsOfPushes(tx.db, scope, environmentId)) {
+  for (const approval of approvals) {
     if (isPending(approval)) await cancelApproval(tx, scope, approval, "the environment was removed");
     await removeApproval(tx, scope, approval);
   }
