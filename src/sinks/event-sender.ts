@@ -5,7 +5,7 @@ import type {
   EventSender,
   OutgoingDelivery,
 } from "../domain/access/event-subscription/delivery-outcome.ts";
-import type { AllowedHosts } from "../domain/access/event-subscription/event-subscription.ts";
+import { type AllowedHosts, isAllowedHost } from "../domain/access/event-subscription/event-subscription.ts";
 import { ScmFailure } from "../scm/failure.ts";
 import { sendRequest } from "../scm/host-request.ts";
 import { waitMs } from "../scm/response-failure.ts";
@@ -21,9 +21,10 @@ export function createEventSender(allowed: AllowedHosts, now: () => number): Eve
       const passed = () => Math.round(performance.now() - began);
       const url = new URL(address);
       // The operator may have taken the host off the list since the address was taken.
-      if (url.protocol !== "https:" && !allowed.has(url.host)) return refused(url.host, passed());
+      const isAllowed = isAllowedHost(url, allowed);
+      if (url.protocol !== "https:" && !isAllowed) return refused(url.host, passed());
       const headers = signedHeaders({ id, body, secrets }, now());
-      const settings = { allowPrivateAddresses: allowed.has(url.host), plainHttpHosts: NO_HOSTS };
+      const settings = { allowPrivateAddresses: isAllowed, plainHttpHosts: NO_HOSTS };
       try {
         const request = { host: url.host, method: "POST", url, headers, text: body, signal } as const;
         const { status: statusCode, headers: answered } = await sendRequest(request, settings, LIMITS);

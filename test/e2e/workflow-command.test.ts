@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { post } from "../harness/call.ts";
@@ -110,6 +112,33 @@ describe("chartroom workflow", () => {
       workflowExecution: { metadata: { retriedExecutionId: executionId } },
       actions: [{ id: second.action.actionId }],
     });
+  });
+
+  test("prints logs once the server is reached, also where the first call fails", async () => {
+    const id = await createWorkflow(`Late ${v7()}`);
+    const executionId = (await run("workflow", "start", id)).trim();
+    const work = await leaseAction();
+    await succeeded(runner.report(work, { logs: logs(0, 0, "hello\r\n") }));
+    await succeeded(runner.finish(work, "OUTCOME_FAILED"));
+    let cut = 0;
+    const proxy = createServer((client) => {
+      client.on("error", () => undefined);
+      if (cut < 2) {
+        cut += 1;
+        return client.destroy();
+      }
+      const upstream = connect(Number(new URL(server.url).port), "127.0.0.1");
+      upstream.on("error", () => client.destroy());
+      return client.pipe(upstream).pipe(client);
+    }).listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const { code, stdout, stderr } = await chartroom(["workflow", "logs", executionId, "--server", url]);
+    proxy.close();
+    expect([code, stdout, cut]).toEqual([0, "hello\n", 2]);
+    expect(stderr).toMatch(/trying again for 300 seconds\n.*is back\n$/s);
+    const given = await chartroom(["workflow", "logs", executionId, "--server", url, "--retry-for", "0"]);
+    expect([given.code, given.stdout]).toEqual([3, ""]);
   });
 
   test("cancels an execution, which then counts as not succeeded", async () => {

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "@jest/globals";
 import { StreamActionLogsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
-import { createFilter } from "./workflow-logs.ts";
+import { createFilter, textShow } from "./workflow-logs.ts";
 
 const piece = (offset: number, text: string, place: { attempt?: number; stepIndex?: number } = {}) =>
   create(StreamActionLogsResponseSchema, {
@@ -47,4 +47,15 @@ test("a stream that begins again repeats nothing, also where the middle of a log
     [3, "!", 0],
     [0, "again", 0],
   ]);
+});
+
+test("lines that end as those of other systems do are printed with a line feed alone, however they are cut", () => {
+  const texts: string[] = [];
+  const show = textShow((text) => texts.push(text));
+  for (const each of [piece(0, "one\r"), piece(4, "\ntwo\r\n"), piece(9, "50 %\r"), piece(14, "100 %\r\n")])
+    show(each);
+  expect(texts.join("")).toBe("one\ntwo\n50 %\u{fffd}100 %\n");
+  show(piece(0, "three\r", { stepIndex: 1 }));
+  show(piece(0, "four", { stepIndex: 2 }));
+  expect(texts.join("")).toMatch(/three\u{fffd}four$/u);
 });

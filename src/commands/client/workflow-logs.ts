@@ -8,7 +8,7 @@ import {
 } from "#gen/service/v1/workflow_service_pb.js";
 import { backOffMs, pause } from "../../runner/protocol/back-off.ts";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { StartError } from "../start-error.ts";
+import { ExitCode, StartError } from "../start-error.ts";
 import { call, failureOf, isNotFound, isTemporary, messageOf, optionsOf } from "./call.ts";
 import { printable } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
@@ -36,7 +36,7 @@ export interface PrintedLogs {
  * @throws StartError
  */
 export async function printLogs(access: ServerAccess, id: string, logs: PrintedLogs): Promise<void> {
-  const actions = await actionsNamed(access, id);
+  const actions = await readWithRetry(access, logs, () => actionsNamed(access, id));
   if (actions.length === 0) return logs.note(`the execution ${id} has no actions`);
   if (actions.length > 1 && (logs.follow || logs.json)) {
     const option = logs.follow ? "--follow" : "--json";
@@ -47,6 +47,28 @@ export async function printLogs(access: ServerAccess, id: string, logs: PrintedL
   for (const action of actions) {
     if (actions.length > 1) logs.print(printable(`== ${action.id} ${action.metadata?.actionName ?? ""}\n`));
     await printAction(access, action.id, logs);
+  }
+}
+
+/** Reads something, and again as long as the server cannot be reached. @throws StartError after the time for it */
+async function readWithRetry<T>(
+  { server }: ServerAccess,
+  { retryForMs, note }: Pick<PrintedLogs, "retryForMs" | "note">,
+  read: () => Promise<T>,
+): Promise<T> {
+  const endsAt = performance.now() + retryForMs;
+  for (let failures = 1; ; failures += 1) {
+    try {
+      const found = await read();
+      if (failures > 1) note(`the server ${server} is back`);
+      return found;
+    } catch (error) {
+      const isTemporary = error instanceof StartError && error.exitCode === ExitCode.unavailable;
+      if (!isTemporary || performance.now() >= endsAt) throw error;
+      if (failures === 1)
+        note(`${error.message}; trying again for ${Math.round(retryForMs / 1_000)} seconds`);
+    }
+    await pause(Math.min(backOffMs(failures), MAX_PAUSE_MS), new AbortController().signal);
   }
 }
 
@@ -131,17 +153,28 @@ function jsonShow(print: (text: string) => void) {
     print(`${toJsonString(StreamActionLogsResponseSchema, piece)}\n`);
 }
 
-function textShow(print: (text: string) => void) {
+/** Returns a function that prints pieces as text, without what would control a terminal. */
+export function textShow(print: (text: string) => void) {
   let attempt: number | undefined;
   let decoder = new TextDecoder();
   let step: number | undefined;
+  /** A carriage return at the end of the last piece: the line feed behind it may come with the next. */
+  let held = "";
+  const flush = () => {
+    print(printable(held));
+    held = "";
+  };
   return (piece: StreamActionLogsResponse) => {
+    const isSameStep = piece.attempt === attempt && piece.stepIndex === step;
+    if (!isSameStep || piece.leftOutBytes > 0n) flush();
     if (attempt !== undefined && piece.attempt !== attempt) print(`-- attempt ${piece.attempt}\n`);
     // A piece may end within a character, a step may not.
-    if (piece.attempt !== attempt || piece.stepIndex !== step) decoder = new TextDecoder();
+    if (!isSameStep) decoder = new TextDecoder();
     attempt = piece.attempt;
     step = piece.stepIndex;
     if (piece.leftOutBytes > 0n) print(`\n-- ${piece.leftOutBytes} bytes are not kept\n`);
-    print(printable(decoder.decode(piece.data, { stream: true })));
+    const text = held + decoder.decode(piece.data, { stream: true });
+    held = text.endsWith("\r") ? "\r" : "";
+    print(printable(text.slice(0, text.length - held.length)));
   };
 }

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { stringify } from "yaml";
+import { Document, visit } from "yaml";
 import type { ServerAccess } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
 import { readCurrent } from "./current.ts";
@@ -90,11 +90,25 @@ export function writeExport({ files }: Export, folder: string): string[] {
   return written;
 }
 
-/** Control characters beyond those of ASCII, which YAML writes as they are, in double quotes. */
-const CONTROLS = /[\u{7f}-\u{9f}]/gu;
+/** Characters that YAML writes as they are, although they control a terminal, end lines, or reorder and hide text. */
+const CONTROLS =
+  /[\u{7f}-\u{9f}\u{61c}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}\u{e0000}-\u{e007f}]/gu;
 
 /** Returns a document, with escapes for what would control the terminal. */
-function yamlOf(document: JsonObject): string {
-  const text = stringify(document, { lineWidth: 0 });
-  return text.replace(CONTROLS, (character) => `\\x${character.charCodeAt(0).toString(16)}`);
+function yamlOf(json: JsonObject): string {
+  const document = new Document(json);
+  visit(document, {
+    // Only text in double quotes has escapes.
+    Scalar(_, scalar) {
+      if (typeof scalar.value === "string" && scalar.value.search(CONTROLS) >= 0)
+        scalar.type = "QUOTE_DOUBLE";
+    },
+  });
+  return document.toString({ lineWidth: 0 }).replace(CONTROLS, escapeOf);
+}
+
+function escapeOf(character: string): string {
+  const hex = (character.codePointAt(0) ?? 0).toString(16);
+  if (hex.length <= 2) return `\\x${hex}`;
+  return hex.length <= 4 ? `\\u${hex.padStart(4, "0")}` : `\\U${hex.padStart(8, "0")}`;
 }

@@ -7,6 +7,7 @@ import { decideOutcome, type PushOutcome } from "./git-push-outcome.ts";
 import { type GitCall, type GitRepository, type GitResult, git, gitFailureOf, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 import type { CommitTrailers } from "./git-trailers.ts";
+import { MAX_NAMED_BYTES } from "./remote-refs.ts";
 
 export interface PushRequest {
   /** The repository that has the commit. */
@@ -91,7 +92,8 @@ async function findRemoteTip(
   address: string,
   ref: string,
 ): Promise<string | undefined> {
-  const lines = (await git(tools, ["ls-remote", "--symref", "--", address, "HEAD", ref], call)).split("\n");
+  const args = ["ls-remote", "--symref", "--", address, "HEAD", ref];
+  const lines = (await git(tools, args, { ...call, maxBytes: MAX_NAMED_BYTES })).split("\n");
   if (lines.includes(`ref: ${ref}\tHEAD`)) {
     throw branchIsDefault();
   }

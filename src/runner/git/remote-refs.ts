@@ -54,7 +54,7 @@ export async function listRemoteRefs(
  * Most bytes of the answer about single refs. The remote decides how long that is: it names every ref whose name ends
  * with a wanted one.
  */
-const MAX_NAMED_BYTES = 1_024 * 1_024;
+export const MAX_NAMED_BYTES = 1_024 * 1_024;
 
 /** The refs that a remote has of those that it was asked for. */
 export interface NamedRefs extends Omit<RemoteRefs, "refs"> {

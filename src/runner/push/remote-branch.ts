@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Checkout } from "../git/git-checkout.ts";
 import { type GitCall, type GitRepository, git, tryGit } from "../git/git-run.ts";
 import type { GitTools } from "../git/git-tools.ts";
+import { MAX_NAMED_BYTES } from "../git/remote-refs.ts";
 import { TRAILER_FORMAT } from "./tree-commit.ts";
 
 /** A branch of a remote, which need not exist yet. */
@@ -26,9 +27,8 @@ export async function readRemoteBranch(
 ): Promise<RemoteBranch> {
   const { address } = call.access.remote;
   const refs = [branch, checkedOut].flatMap((name) => (name === undefined ? [] : [`refs/heads/${name}`]));
-  const lines = (await git(tools, ["ls-remote", "--symref", "--", address, "HEAD", ...refs], call)).split(
-    "\n",
-  );
+  const args = ["ls-remote", "--symref", "--", address, "HEAD", ...refs];
+  const lines = (await git(tools, args, { ...call, maxBytes: MAX_NAMED_BYTES })).split("\n");
   const commitOf = (name: string) =>
     lines.find((line) => line.endsWith(`\trefs/heads/${name}`))?.split("\t")[0] ?? "";
   const head = lines.find((line) => /^ref: refs\/heads\/.+\tHEAD$/.test(line)) ?? "";

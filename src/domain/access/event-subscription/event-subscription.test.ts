@@ -12,6 +12,7 @@ import {
 } from "#gen/service/v1/event_subscription_service_pb.js";
 import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import {
+  isAllowedHost,
   newSubscription,
   pausedByServer,
   requireActive,
@@ -20,6 +21,18 @@ import {
   rotatedSubscription,
   updatedSubscription,
 } from "./event-subscription.ts";
+
+test("the operator allows a host with its port, and that of https without or with it", () => {
+  const hosts = new Set(["a.local", "b.local:443", "c.local:8080"]);
+  const isAllowed = (url: string) => isAllowedHost(new URL(url), hosts);
+  for (const url of [
+    ...["https://a.local/x", "http://a.local/x", "https://a.local:443/x"],
+    ...["https://b.local/x", "https://b.local:443/x", "http://b.local:443/x", "http://c.local:8080/x"],
+  ])
+    expect([url, isAllowed(url)]).toEqual([url, true]);
+  for (const url of ["https://a.local:8080/", "http://b.local/", "https://b.local:8443/", "https://c.local/"])
+    expect([url, isAllowed(url)]).toEqual([url, false]);
+});
 
 const allowed = new Set(["hooks.local:8080"]);
 const context = { id: "it", creator: create(SubjectSchema, { id: "me" }), now: 1_000 };

@@ -23,6 +23,11 @@ const OVERLAP_MS = 24 * 3_600_000;
 /** The hosts to which the operator allows plain http and addresses that are not public, in lower case with their port. */
 export type AllowedHosts = Pick<ReadonlySet<string>, "has">;
 
+/** Returns whether the operator allows the host of an address, named with its port or, for that of https, without. */
+export function isAllowedHost({ protocol, host, port }: URL, allowed: AllowedHosts): boolean {
+  return allowed.has(host) || (protocol === "https:" && port === "" && allowed.has(`${host}:443`));
+}
+
 /** The facts of a new subscription that are not in the request. */
 interface Context {
   readonly id: string;
@@ -127,7 +132,7 @@ export function requireTarget(url: string, allowed: AllowedHosts): string {
     throw valueUnusable("url", "url must be an address such as https://hooks.example.org/chartroom");
   if (parsed.username !== "" || parsed.password !== "" || parsed.hash !== "" || url.includes("#"))
     throw valueUnusable("url", "url must have neither a user nor a fragment");
-  if (parsed.protocol === "http:" && !allowed.has(parsed.host))
+  if (parsed.protocol === "http:" && !isAllowedHost(parsed, allowed))
     throw valueUnusable("url", "url must be https: the operator does not allow http to its host");
   return parsed.origin;
 }
