@@ -6,6 +6,7 @@ import { createPersonalToken } from "../services/identity/personal-token.ts";
 import { findAccountByEmail } from "../store/identity/account.ts";
 import type { StoredMember } from "../store/identity/member.ts";
 import { findMemberOfAccount, findUsers } from "../store/identity/member.ts";
+import { findOrganization } from "../store/identity/organization.ts";
 import { OPERATOR, type Reader, type Scope, type WriteTransaction, within } from "../store/store.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { resolveOrganization } from "./organization.ts";
@@ -27,6 +28,8 @@ export interface RoleOptions extends NamedMember {
 
 export interface MemberOptions extends RoleOptions {
   readonly name: string;
+  /** True to take an account whose address the SCIM of another organization has set. */
+  readonly trustDirectory: boolean;
 }
 
 /**
@@ -142,6 +145,16 @@ async function changeMember(
   }
 }
 
+/** Requires that no other organization says alone whose an address is. @throws StartError */
+async function requireOwnAddress(db: Reader, { organizationId }: Scope, email: string): Promise<void> {
+  const setBy = (await findAccountByEmail(db, email))?.scim_organization_id ?? organizationId;
+  if (setBy === organizationId) return;
+  const { name } = (await findOrganization(db, { organizationId: setBy })) ?? { name: setBy };
+  throw new StartError(
+    `the account of ${email} was made by SCIM of the organization ${name}, which alone says whose address that is: invite the person, or give --trust-directory`,
+  );
+}
+
 async function findMemberByEmail(db: Reader, scope: Scope, email: string): Promise<StoredMember | undefined> {
   const account = await findAccountByEmail(db, email);
   const member = account && (await findMemberOfAccount(db, scope, account.id));
@@ -158,7 +171,7 @@ async function findMemberByEmail(db: Reader, scope: Scope, email: string): Promi
  */
 export async function addMember(
   config: DataConfig,
-  { organization: named, email, name, role }: MemberOptions,
+  { organization: named, email, name, role, trustDirectory }: MemberOptions,
 ): Promise<string> {
   checkPerson(email, name);
   const { store, keys } = await openExistingData(config);
@@ -166,6 +179,7 @@ export async function addMember(
     const organization = await resolveOrganization(store, named);
     const scope = { organizationId: organization.id };
     const join = async (tx: WriteTransaction) => {
+      if (!trustDirectory) await requireOwnAddress(tx.db, scope, email);
       const accountId = await findOrCreateAccount(tx, email, name);
       const member = await joinOrganization(tx, scope, accountId, ROLES[role]);
       if (!member) throw new StartError(`${email} is a member of ${organization.name} already`);

@@ -3,7 +3,7 @@ import { v7 } from "uuid";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
-import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { type ReachableServer, runHostedCommand, startHostedServer, stopAll } from "../harness/server.ts";
 
 const USER = "urn:ietf:params:scim:schemas:core:2.0:User";
 const ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
@@ -354,6 +354,23 @@ describe("who provisions", () => {
     expect(await failure(scim("POST", "/Groups", joining, foreign))).toEqual([400, "invalidValue"]);
     // Nobody is taken in who has an account elsewhere.
     expect(await failure(scim("POST", "/Users", { userName: foreignAddress }))).toEqual([409, "uniqueness"]);
+  });
+
+  test("is not trusted by the operator of another organization without being told to", async () => {
+    const { userName } = await createUser();
+    const other = `other-${v7()}`;
+    const { organizationId } = await addOrganization(server, other);
+    const add = (organization: string, ...more: string[]) =>
+      runHostedCommand([
+        ...["member", "add", "--email", userName, "--name", "Ann", "--data-dir", server.dataDir],
+        ...["--organization", organization, ...more],
+      ]);
+    const refused = await add(organizationId);
+    expect([refused.code, refused.stdout]).toEqual([1, ""]);
+    expect(refused.stderr).toContain(`made by SCIM of the organization provisioned-${made}`);
+    expect((await add(own.organizationId)).stderr).toContain("is a member of");
+    const added = await add(organizationId, "--trust-directory");
+    expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/^cr_pat_\w+\n$/)]);
   });
 
   test("changes no group that people made", async () => {

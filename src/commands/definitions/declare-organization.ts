@@ -78,10 +78,20 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
       .description("add a person to an organization and print the member's first token")
       .requiredOption("--name <text>", "the person's name; an existing account keeps its name")
       .addOption(roleOption().default("member"))
-      .action(({ organization: named, email, name, role, ...flags }: Flags & MemberOptions) =>
-        runOnData(terminal, flags, async (config) =>
-          (await loadMemberCommands()).addMember(config, { organization: named, email, name, role }),
-        ),
+      .option("--trust-directory", "also a person whose address the SCIM of another organization has set")
+      .action(
+        ({
+          organization: named,
+          email,
+          name,
+          role,
+          trustDirectory = false,
+          ...flags
+        }: Flags & Omit<MemberOptions, "trustDirectory"> & { readonly trustDirectory?: boolean }) =>
+          runOnData(terminal, flags, async (config) => {
+            const person = { email, name, role, trustDirectory };
+            return (await loadMemberCommands()).addMember(config, { organization: named, ...person });
+          }),
       ),
   );
   const { baseUrl, host, port, tlsCert } = SETTINGS;
