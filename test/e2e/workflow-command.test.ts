@@ -116,7 +116,7 @@ describe("chartroom workflow", () => {
 
   test("prints logs once the server is reached, also where the first call fails", async () => {
     const id = await createWorkflow(`Late ${v7()}`);
-    const executionId = (await run("workflow", "start", id)).trim();
+    const executionId = (await run("workflow", "start", id, "--parameter", "greeting=late")).trim();
     const work = await leaseAction();
     await succeeded(runner.report(work, { logs: logs(0, 0, "hello\r\n") }));
     await succeeded(runner.finish(work, "OUTCOME_FAILED"));
@@ -137,8 +137,6 @@ describe("chartroom workflow", () => {
     proxy.close();
     expect([code, stdout, cut]).toEqual([0, "hello\n", 2]);
     expect(stderr).toMatch(/trying again for 300 seconds\n.*is back\n$/s);
-    const given = await chartroom(["workflow", "logs", executionId, "--server", url, "--retry-for", "0"]);
-    expect([given.code, given.stdout]).toEqual([3, ""]);
   });
 
   test("cancels an execution, which then counts as not succeeded", async () => {
