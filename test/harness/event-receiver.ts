@@ -31,6 +31,8 @@ export interface Answer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** The answer is sent once it resolves; a delivery counts as arrived before. */
+  readonly after?: Promise<unknown>;
 }
 
 /** Starts a receiver that takes everything (204) unless configured otherwise. */
@@ -44,8 +46,9 @@ export async function startEventReceiver(): Promise<EventReceiver> {
       const headers = Object.fromEntries(
         Object.entries(req.headers).map(([name, value]) => [name, String(value)]),
       );
-      const { status, headers: own, body: content } = answers.get(path)?.shift() ?? { status: 204 };
+      const { status, headers: own, body: content, after } = answers.get(path)?.shift() ?? { status: 204 };
       received.push({ path, headers, body });
+      await after;
       res.writeHead(status, own).end(content);
     })();
   });
