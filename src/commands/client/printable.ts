@@ -1,10 +1,8 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 
-/** Removes characters that would control the terminal, or reorder and hide text; lines end with a line feed alone. */
+/** Replaces each character that would control the terminal, or reorder and hide text, by one that is seen. */
 export function printable(text: string): string {
-  return text
-    .replaceAll("\r\n", "\n")
-    .replaceAll(/(?![\n\t])[\p{Cc}\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu, "\u{fffd}");
+  return text.replaceAll(/(?![\n\t])[\p{Cc}\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu, "\u{fffd}");
 }
 
 /**

@@ -153,7 +153,7 @@ function jsonShow(print: (text: string) => void) {
     print(`${toJsonString(StreamActionLogsResponseSchema, piece)}\n`);
 }
 
-/** Returns a function that prints pieces as text, without what would control a terminal. */
+/** Returns a function that prints pieces as text, with lines that end alike, and without what would control a terminal. */
 export function textShow(print: (text: string) => void) {
   let attempt: number | undefined;
   let decoder = new TextDecoder();
@@ -175,6 +175,6 @@ export function textShow(print: (text: string) => void) {
     if (piece.leftOutBytes > 0n) print(`\n-- ${piece.leftOutBytes} bytes are not kept\n`);
     const text = held + decoder.decode(piece.data, { stream: true });
     held = text.endsWith("\r") ? "\r" : "";
-    print(printable(text.slice(0, text.length - held.length)));
+    print(printable(text.slice(0, text.length - held.length).replaceAll("\r\n", "\n")));
   };
 }
