@@ -4,7 +4,7 @@
  *   npm start -- --sample-data                               prints a link to sign in
  *   node scripts/screenshots.ts LINK docs/console/pages      FOLDER/PAGE/{light,dark,narrow}.jpg
  *   node scripts/screenshots.ts LINK FOLDER run              only pages whose names begin with "run"
- *   node scripts/screenshots.ts LINK docs/console front      the pictures that README.md and docs/console.md show, as PNG files;
+ *   node scripts/screenshots.ts LINK docs/console/front front  the pictures that README.md and docs/console show, as PNG files;
  *                                                            on the machine of the server
  *
  * What the sample data has nothing of, such as webhooks, is made first. Fails where a page, or a table in it, is wider than

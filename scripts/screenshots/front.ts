@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { caller, until } from "./sample.ts";
 
-/** A picture that README.md or docs/console.md shows. */
+/** A picture that README.md or a page about the console shows. */
 export interface FrontPicture {
   readonly name: string;
   readonly path: string;
