@@ -107,7 +107,7 @@ export interface PartRows {
 }
 
 /**
- * Returns up to `limit` rows of the first part of something that has any left; undefined when nothing is left. Nobody
+ * Returns up to `limit` rows of the first part of something that still has some; undefined when nothing is left. Nobody
  * adds to what was taken away, so that they are read before the write that removes them.
  */
 export async function findParts(
