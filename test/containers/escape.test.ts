@@ -8,6 +8,7 @@ import { realPrograms } from "../harness/runner-git.ts";
 import { temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { ABSTRACT_SOCKET, ATTEMPTS, makeWorld } from "../isolation/attempts.ts";
+import { expectConfined } from "../isolation/confined.ts";
 import {
   hasIpv6,
   NETWORK_ATTEMPTS,
@@ -100,15 +101,7 @@ describe("work in a container does not reach", () => {
 });
 
 test("work has no capabilities, gets no new privileges, and has its own namespaces", async () => {
-  const namespaces = "for each in pid ipc uts net mnt; do readlink /proc/self/ns/$each; done";
-  const { text } = await container.sh(`${namespaces}; grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status`);
-  const outside = (await free.sh(namespaces)).text.split("\n");
-  const lines = text.split("\n");
-  for (const [index, line] of outside.entries()) if (line !== "") expect(lines[index]).not.toBe(line);
-  for (const name of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"])
-    expect(text).toMatch(new RegExp(`^${name}:\\s*0{16}$`, "m"));
-  expect(text).toMatch(/^NoNewPrivs:\s*1$/m);
-  expect(text).toMatch(/^Seccomp:\s*2$/m);
+  await expectConfined(container, free, "pid ipc uts net mnt");
 });
 
 /** Arguments of `sleep` that no other process has. */

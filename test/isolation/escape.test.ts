@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { temporaryFolder } from "../harness/server.ts";
 import { ABSTRACT_SOCKET, ATTEMPTS, makeWorld } from "./attempts.ts";
+import { expectConfined } from "./confined.ts";
 import { bare, bubblewrap, enter, isRoot, type Place } from "./sandboxes.ts";
 
 let sandbox: Place;
@@ -35,15 +36,7 @@ describe("work in a sandbox does not reach", () => {
 });
 
 test("work has no capabilities, gets no new privileges, and has its own namespaces", async () => {
-  const namespaces = "for each in user pid ipc uts cgroup mnt; do readlink /proc/self/ns/$each; done";
-  const { text } = await sandbox.sh(`${namespaces}; grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status`);
-  const outside = (await free.sh(namespaces)).text.split("\n");
-  const lines = text.split("\n");
-  for (const [index, line] of outside.entries()) if (line !== "") expect(lines[index]).not.toBe(line);
-  for (const name of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"])
-    expect(text).toMatch(new RegExp(`^${name}:\\s*0{16}$`, "m"));
-  expect(text).toMatch(/^NoNewPrivs:\s*1$/m);
-  expect(text).toMatch(/^Seccomp:\s*2$/m);
+  await expectConfined(sandbox, free, "user pid ipc uts cgroup mnt");
 });
 
 test("work has its own /tmp, which stays for the next command, and what it is configured to read", async () => {
