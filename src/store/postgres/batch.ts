@@ -1,5 +1,6 @@
 import type pg from "pg";
-import { type Column, columnsOf, DriverQuery, rowOf } from "./prepared-read.ts";
+import { type Column, columnsOf, DriverQuery, rowOf } from "./columns.ts";
+import { isBroken } from "./storage-problem.ts";
 
 /** The result of a statement of a batch. */
 export interface BatchAnswer {
@@ -10,10 +11,15 @@ export interface BatchAnswer {
   readonly command: string;
 }
 
+/** The message that asks for the answer: its letter, and its length without that. */
+const SYNC = Buffer.from([83, 0, 0, 0, 4]);
+
 interface Statement {
   readonly query: pg.QueryConfig;
   readonly resolve: (answer: BatchAnswer) => void;
   readonly reject: (error: Error) => void;
+  /** Called instead of `reject` where the engine has skipped it, since one before it failed. */
+  readonly skip?: (() => void) | undefined;
 }
 
 /** A list of the connection that its declarations leave out: the texts of statements on their way, by their names. */
@@ -23,12 +29,12 @@ interface Submitted {
 
 /**
  * Statements that the engine carries out in their order and answers in one piece, behind the last of them. Where one
- * fails, the engine skips those after it, and they fail with the same error. The columns of a prepared statement are
+ * fails, the engine skips those after it, which fail with the same error unless they say what to do. The columns of a prepared statement are
  * described as it first runs on the connection, and not again: one whose columns have changed fails.
  */
 export class Batch extends DriverQuery {
   readonly #known: Map<string, readonly Column[]>;
-  #statements: readonly Statement[] = [];
+  #statements: Statement[] = [];
   #connection: (pg.Connection & Submitted) | undefined;
   /** Place of the statement whose answer comes next. */
   #place = 0;
@@ -43,50 +49,31 @@ export class Batch extends DriverQuery {
     this.callback = () => {};
   }
 
-  add(query: pg.QueryConfig, resolve: Statement["resolve"], reject: Statement["reject"]): void {
-    this.#statements = [...this.#statements, { query, resolve, reject }];
+  /** Adds a statement. @param skip called instead of `reject` where the engine has skipped it */
+  add(
+    query: pg.QueryConfig,
+    resolve: Statement["resolve"],
+    reject: Statement["reject"],
+    skip?: Statement["skip"],
+  ): void {
+    this.#statements.push({ query, resolve, reject, skip });
   }
 
   override submit(connection: pg.Connection): null {
     this.#connection = connection as pg.Connection & Submitted;
-    const pieces: Uint8Array[] = [];
+    const messages = Messages.of(connection);
     this.#statements = this.#statements.filter(({ query, reject }) => {
-      const messages = this.#messagesOf(connection, query);
-      if (messages instanceof Error) {
-        this.#forget(query);
-        reject(messages);
-        return false;
-      }
-      pieces.push(...messages);
-      return true;
+      [this.name, this.text, this.values] = [query.name, query.text, query.values ?? []];
+      const failure = messages.add(this, this.#known.has(query.name ?? ""));
+      if (!failure) return true;
+      this.#forget(query);
+      reject(failure);
+      return false;
     });
-    // In one buffer: the stream takes much longer for many small ones.
-    connection.stream.write(Buffer.concat(pieces));
-    connection.sync();
+    // In one buffer: the stream takes much longer for many small ones, and the system for two sends.
+    connection.stream.write(messages.take());
     this.#expect(0);
     return null;
-  }
-
-  /** Returns the messages of a statement, or why the driver cannot send its values. */
-  #messagesOf(connection: pg.Connection, { name, text, values }: pg.QueryConfig): Uint8Array[] | Error {
-    const pieces: Uint8Array[] = [];
-    let failure: Error | undefined;
-    const write = (piece: Uint8Array) => pieces.push(piece);
-    const collecting: pg.Connection = Object.assign(Object.create(connection), {
-      stream: { writable: true, write },
-      bind(config: pg.BindConfig) {
-        try {
-          connection.bind.call(collecting, config, true);
-        } catch (error) {
-          failure = error as Error;
-        }
-      },
-      sync() {},
-      ...(this.#known.has(name ?? "") && { describe() {} }),
-    });
-    [this.name, this.text, this.values] = [name, text, values ?? []];
-    this.prepare(collecting);
-    return failure ?? pieces;
   }
 
   /** Lets a statement be parsed when it is sent again, unless the engine has parsed it. */
@@ -128,10 +115,71 @@ export class Batch extends DriverQuery {
   override handleError(error: Error): void {
     const unanswered = this.#statements.slice(this.#place);
     this.#expect(this.#statements.length);
-    for (const { query, reject } of unanswered) {
-      this.#forget(query);
-      reject(error);
+    const isLost = isBroken(error);
+    // All of them before one is sent again, which has it parsed.
+    for (const { query } of unanswered) this.#forget(query);
+    for (const [index, { reject, skip }] of unanswered.entries()) {
+      if (skip && index > 0 && !isLost) skip();
+      else reject(error);
     }
     this.callback(error);
+  }
+}
+
+/** Collects the messages that the driver writes for the statements of a batch. */
+class Messages {
+  static readonly #known = new WeakMap<pg.Connection, Messages>();
+  readonly #collecting: pg.Connection;
+  #pieces: Uint8Array[] = [];
+  #isDescribed = false;
+  #failure: Error | undefined;
+
+  /** Returns those of a connection, the same at each call. */
+  static of(connection: pg.Connection): Messages {
+    let messages = Messages.#known.get(connection);
+    if (!messages) {
+      messages = new Messages(connection);
+      Messages.#known.set(connection, messages);
+    }
+    return messages;
+  }
+
+  constructor(connection: pg.Connection) {
+    this.#collecting = Object.assign(Object.create(connection), {
+      stream: { writable: true, write: (piece: Uint8Array) => this.#pieces.push(piece) },
+      bind: (config: pg.BindConfig) => {
+        try {
+          connection.bind.call(this.#collecting, config, true);
+        } catch (error) {
+          this.#failure = error as Error;
+        }
+      },
+      describe: (message: pg.MessageConfig) => {
+        if (!this.#isDescribed) connection.describe.call(this.#collecting, message, true);
+      },
+      // One for all statements.
+      sync: () => {},
+    });
+  }
+
+  /**
+   * Adds the messages of a statement.
+   * @param isDescribed whether its columns are known
+   * @returns why the driver cannot send its values; undefined if it can
+   */
+  add(statement: DriverQuery, isDescribed: boolean): Error | undefined {
+    const before = this.#pieces.length;
+    this.#isDescribed = isDescribed;
+    this.#failure = undefined;
+    statement.prepare(this.#collecting);
+    if (this.#failure) this.#pieces.length = before;
+    return this.#failure;
+  }
+
+  /** Returns the messages in one buffer, with the one that asks for the answer, and forgets them. */
+  take(): Buffer {
+    const pieces = [...this.#pieces, SYNC];
+    this.#pieces = [];
+    return Buffer.concat(pieces);
   }
 }

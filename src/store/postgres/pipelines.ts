@@ -1,15 +1,25 @@
 import pg from "pg";
 import { deadlinePassed } from "../../domain/error.ts";
 import { StoreUnavailable } from "../store.ts";
+import { Batch, type BatchAnswer } from "./batch.ts";
+import type { Column } from "./columns.ts";
 import type { RunQuery } from "./connection.ts";
-import { type Answer, KnownStatements, PreparedRead, renameStatements } from "./prepared-read.ts";
 import { limitFor, READ_LIMIT_MS } from "./session-settings.ts";
-import { isBroken, isEngineFailure, isStalePlan, isTimeout, storageProblem } from "./storage-problem.ts";
+import { renameStatements } from "./statement-names.ts";
+import {
+  isBroken,
+  isEngineFailure,
+  isPreparedOtherwise,
+  isStalePlan,
+  isTimeout,
+  storageProblem,
+} from "./storage-problem.ts";
 
 /**
  * Connections for short reads. The queries of one turn of the event loop go to one connection in one piece, without
- * waiting for each other's answers; that takes half of the processor time of a pool that gives each query a connection
- * of its own. A query that takes long holds up those behind it, so lists that search have a pool.
+ * waiting for each other's answers, and are answered in one; that takes half of the processor time of a pool that gives
+ * each query a connection of its own. A query that takes long holds up those next to it and behind it, so lists that
+ * search have a pool.
  */
 export class Pipelines {
   readonly #pipelines: readonly Pipeline[];
@@ -26,7 +36,7 @@ export class Pipelines {
    * @param limitMs time after which the engine ends it
    * @throws the engine's error, or the driver's
    */
-  query(query: pg.QueryConfig, limitMs: number): Promise<Answer> {
+  query(query: pg.QueryConfig, limitMs: number): Promise<BatchAnswer> {
     this.#present ??= this.#begin();
     return this.#present.query(query, limitMs);
   }
@@ -38,14 +48,17 @@ export class Pipelines {
 
   /** Returns the connection with the fewest queries under way, for all queries of this turn. */
   #begin(): Pipeline {
-    const chosen = this.#pipelines.reduce((least, each) => (each.underWay < least.underWay ? each : least));
-    const send = chosen.hold();
     setImmediate(() => {
       this.#present = undefined;
-      send();
     });
-    return chosen;
+    return this.#pipelines.reduce((least, each) => (each.underWay < least.underWay ? each : least));
   }
+}
+
+/** The queries of a turn that have the same limit. */
+interface Piece {
+  readonly client: pg.Client;
+  readonly batch: Batch;
 }
 
 /** One connection, which is made again when it breaks. */
@@ -57,7 +70,9 @@ class Pipeline {
   readonly #usualLimitMs: number;
   /** The limit of the query that was written last: the next one is carried out after it. */
   readonly #limits = new WeakMap<pg.Client, number>();
-  readonly #statements = new WeakMap<pg.Client, KnownStatements>();
+  readonly #known = new WeakMap<pg.Client, Map<string, readonly Column[]>>();
+  /** What the present turn sends when it ends. */
+  #piece: Piece | undefined;
   underWay = 0;
 
   constructor(config: pg.ClientConfig, limitMs: number) {
@@ -65,42 +80,61 @@ class Pipeline {
     this.#usualLimitMs = limitMs;
   }
 
-  async query(query: pg.QueryConfig, limitMs: number): Promise<Answer> {
+  async query(query: pg.QueryConfig, limitMs: number): Promise<BatchAnswer> {
     this.underWay += 1;
     try {
       const client = this.#client ?? (await this.#open());
-      this.#limit(client, limitMs);
-      return await this.#read(client, query);
+      return await new Promise((resolve, reject) => {
+        // One that failed before it has ended the piece: this one is sent by itself, so that it happens once.
+        const again = () => {
+          const piece = this.#begin(client, limitMs);
+          piece.batch.add(query, resolve, reject);
+          this.#send();
+        };
+        this.#pieceOf(client, limitMs).batch.add(query, resolve, reject, again);
+      });
     } finally {
       this.underWay -= 1;
     }
   }
 
-  #read(client: pg.Client, query: pg.QueryConfig): Promise<Answer> {
-    const statements = this.#statements.get(client) ?? new KnownStatements(client.connection);
-    this.#statements.set(client, statements);
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    client.query(new PreparedRead(query, statements, resolve, reject));
-    return promise;
+  /** Returns the piece of this turn for queries with a limit. */
+  #pieceOf(client: pg.Client, limitMs: number): Piece {
+    const isSame = this.#piece?.client === client && this.#limitOf(client) === limitMs;
+    if (this.#piece && isSame) return this.#piece;
+    if (!this.#piece) setImmediate(() => this.#send());
+    return this.#begin(client, limitMs);
   }
 
-  #limit(client: pg.Client, limitMs: number): void {
-    if ((this.#limits.get(client) ?? this.#usualLimitMs) === limitMs) return;
-    this.#limits.set(client, limitMs);
-    // Not awaited: it goes before the query. Where it fails, the connection has broken, and the query fails too.
-    client.query(`set statement_timeout = ${limitMs}`).catch(() => {});
+  /** Begins another piece, behind the one that was begun before. */
+  #begin(client: pg.Client, limitMs: number): Piece {
+    this.#send();
+    if (this.#limitOf(client) !== limitMs) {
+      this.#limits.set(client, limitMs);
+      // Not awaited: it goes before the queries. Where it fails, the connection has broken, and they fail too.
+      client.query(`set statement_timeout = ${limitMs}`).catch(() => {});
+    }
+    let known = this.#known.get(client);
+    if (!known) {
+      known = new Map();
+      this.#known.set(client, known);
+    }
+    this.#piece = { client, batch: new Batch(known) };
+    return this.#piece;
   }
 
-  /** Keeps what is written from being sent. @returns the function that sends it */
-  hold(): () => void {
-    const stream = this.#client?.connection.stream;
-    stream?.cork();
-    return () => stream?.uncork();
+  #limitOf = (client: pg.Client): number => this.#limits.get(client) ?? this.#usualLimitMs;
+
+  #send(): void {
+    const piece = this.#piece;
+    this.#piece = undefined;
+    piece?.client.query(piece.batch);
   }
 
   async end(): Promise<void> {
     this.#isEnded = true;
     await this.#opening?.catch(() => {});
+    this.#send();
     await this.#client?.end();
   }
 
@@ -143,8 +177,8 @@ export function readFrom(
     const limitMs = limitFor(leftMs, READ_LIMIT_MS);
     try {
       return await readWithin(pool, query, limitMs).catch((error) => {
-        if (!isStalePlan(error)) throw error;
-        renameStatements(query.name);
+        if (!isStalePlan(error) && !isPreparedOtherwise(error)) throw error;
+        if (isStalePlan(error)) renameStatements(query.name);
         return readWithin(pool, { ...query, name: undefined }, limitMs);
       });
     } catch (cause) {

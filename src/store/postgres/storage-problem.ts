@@ -87,6 +87,12 @@ export function isStalePlan(error: unknown): boolean {
   return codeOf(error) === "0A000" && (error as Error).message.startsWith("cached plan must not change");
 }
 
+/** Returns whether the engine knows other statements than the driver, since it has skipped one that was to be parsed. */
+export function isPreparedOtherwise(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === "26000" || code === "42P05";
+}
+
 /** Returns whether a lock was not to be had in time, or the statement took too long. */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { Batch, type BatchAnswer } from "./batch.ts";
-import type { Column } from "./prepared-read.ts";
+import type { Column } from "./columns.ts";
 import { isBroken } from "./storage-problem.ts";
 
 /** Number of statements that may be under way without anybody waiting for them. */
