@@ -15,7 +15,8 @@ import { openStore } from "../../src/store/sqlite/open.ts";
 import { databaseUrl, dataFolder } from "./serve-peer.ts";
 
 const dataDir = dataFolder();
-const config = readConfig({ dataDir, port: "0" }, {});
+// One token makes all calls, as fast as it can.
+const config = readConfig({ dataDir, port: "0", rateLimits: "off" }, {});
 const keys = loadKeys(join(dataDir, "key.json"));
 const options = { now: Date.now, newId: v7, audit: keys.audit };
 const database = databaseUrl();
