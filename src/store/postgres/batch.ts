@@ -29,8 +29,9 @@ interface Submitted {
 
 /**
  * Statements that the engine carries out in their order and answers in one piece, behind the last of them. Where one
- * fails, the engine skips those after it, which fail with the same error unless they say what to do. The columns of a prepared statement are
- * described as it first runs on the connection, and not again: one whose columns have changed fails.
+ * fails, the engine skips those after it, which fail with the same error unless they say what to do. The columns of a
+ * prepared statement are described as it first runs on the connection, and not again: one whose columns have changed
+ * fails.
  */
 export class Batch extends DriverQuery {
   readonly #known: Map<string, readonly Column[]>;
