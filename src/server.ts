@@ -22,6 +22,7 @@ import { createScimDispatch } from "./http/scim/scim.ts";
 import { type SessionOrigin, sessionOriginOf } from "./http/sign-in/session-origin.ts";
 import { createSignInDispatch } from "./http/sign-in/sign-in.ts";
 import { implementations } from "./implementations.ts";
+import { asLeader } from "./jobs/job-writes.ts";
 import { createJobs } from "./jobs/jobs.ts";
 import { retentionOfSettings } from "./jobs/retention/retention.ts";
 import { type RunningJobs, startJobs } from "./jobs/start-jobs.ts";
@@ -56,7 +57,6 @@ import { createMachineExchange } from "./services/identity/machine/machine-excha
 import { createSignIn } from "./services/identity/sign-in.ts";
 import { auditTargetsOf, createAuditSinks } from "./sinks/audit-sinks.ts";
 import { createEventSender } from "./sinks/event-sender.ts";
-import { asLeader } from "./store/store.ts";
 import { PASSED_ON } from "./tracing/call-traces.ts";
 import { createUnaryPath } from "./unary/unary-path.ts";
 

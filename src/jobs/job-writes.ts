@@ -54,3 +54,11 @@ export async function writeInEach(
   if (failures.length > 0) throw new AggregateError(failures, `${operation} failed in some organizations`);
   return written.reduce((sum, each) => sum + (each.status === "fulfilled" ? each.value : 0), 0);
 }
+
+/** Returns the store as jobs use it: their writes fail once another process runs the jobs, and no call waits for their reads. */
+export const asLeader = (store: Store): Store => ({
+  ...store,
+  reader: store.longReader,
+  write: (actor, operation, fn, options) => store.write(actor, operation, fn, { ...options, asLeader: true }),
+  touchAll: (notes, options) => store.touchAll(notes, { ...options, asLeader: true }),
+});

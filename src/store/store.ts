@@ -182,6 +182,11 @@ export const within = ({ organizationId }: Scope): WriteOptions => ({ locks: [or
 export interface Store {
   /** Read-only access to rows that are durably committed. */
   readonly reader: Reader;
+  /**
+   * The same for queries that read much or may take long, such as those of jobs, counts, and streams that catch up: on
+   * PostgreSQL, where the short reads of a turn of the event loop share a connection, these have one each.
+   */
+  readonly longReader: Reader;
   /** The search of projects. Other lists test row by row, by `searcher`: they are of the thousands, not of a million. */
   readonly projectSearch: ProjectSearch;
   /** Returns a reader of the scope's rows each of whose queries is a search: for lists that look for a text. */
@@ -253,13 +258,6 @@ export interface ReadOnlyStore {
   readonly reader: Reader;
   close(): void | Promise<void>;
 }
-
-/** Returns the store as jobs use it: their writes fail once another process runs the jobs. */
-export const asLeader = (store: Store): Store => ({
-  ...store,
-  write: (actor, operation, fn, options) => store.write(actor, operation, fn, { ...options, asLeader: true }),
-  touchAll: (notes, options) => store.touchAll(notes, { ...options, asLeader: true }),
-});
 
 /** The columns that a bookkeeping update can change. */
 export interface BookkeepingColumns {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { asLeader } from "../../src/jobs/job-writes.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
-import { asLeader, type Store, SYSTEM, within } from "../../src/store/store.ts";
+import { type Store, SYSTEM, within } from "../../src/store/store.ts";
 import {
   changeOf,
   countWaiting,

@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
+import { asLeader } from "../../src/jobs/job-writes.ts";
 import { Listeners } from "../../src/store/listeners.ts";
 import { Session } from "../../src/store/postgres/session.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
-import { asLeader, type Store, SYSTEM, within } from "../../src/store/store.ts";
+import { type Store, SYSTEM, within } from "../../src/store/store.ts";
 import { startLinks } from "../harness/database-link.ts";
 import { endNodes } from "../harness/node-process.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { sql } from "kysely";
+import pg from "pg";
+import { asLeader } from "../../src/jobs/job-writes.ts";
 import { prepared } from "../../src/store/prepared.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import type { Reader, Store } from "../../src/store/store.ts";
@@ -74,18 +76,63 @@ test("the reads of a turn go through one connection, and each gets its own rows"
   expect(new Set(rows.map(([row]) => row?.pid)).size).toBe(1);
 });
 
-test("all reads of a connection that is ended fail as the engine's, and the next ones succeed", async () => {
-  const [row] = await selectBackend(store.reader, { mark: "" });
-  const asked = [sql`select pg_sleep(3600)`.execute(builderOf(store.reader)), tenBy(store.reader, 2, 1_000)];
-  const outcome = outcomes(asked);
-  const sleeping = `select count(*)::int as count from pg_stat_activity where pid = ${row?.pid} and state = 'active'`;
-  await until(
-    () => onCluster(url, sleeping),
-    ({ rows: [found] }) => found?.count === 1,
+/** Waits until so many statements wait for the lock of {@link waitForLock}. */
+const waiting = (count: number) =>
+  until(
+    () =>
+      onCluster(
+        url,
+        "select count(*)::int as count, array_agg(pid) as pids from pg_locks where locktype = 'advisory' and objid = 77",
+      ),
+    ({ rows: [found] }) => found?.count === count + 1,
   );
-  await onCluster(url, `select pg_terminate_backend(${row?.pid})`);
-  expect(await outcome).toEqual(["the database did not answer", "the database did not answer"]);
-  // The socket may tell of its end after the engine has.
-  const next = () => tenBy(store.reader, 2, 1_000).catch((error: Error) => error.message);
-  expect(await until(next, (answer) => answer !== "the database did not answer")).toBe(5);
+
+/** A read that waits until nobody holds the lock. */
+async function waitForLock(db: Reader): Promise<string> {
+  await sql`select pg_advisory_lock_shared(77), pg_advisory_unlock_shared(77)`.execute(builderOf(db));
+  return "done";
+}
+
+describe("while a read takes long", () => {
+  let holder: pg.Client;
+  beforeEach(async () => {
+    holder = new pg.Client({ connectionString: url });
+    await holder.connect();
+    await holder.query("select pg_advisory_lock(77)");
+  });
+  afterEach(() => holder.end());
+
+  test.each<[string, (store: Store) => Reader]>([
+    ["reads of a turn", ({ reader }) => reader],
+    ["a list", (store) => store.lister({ organizationId: "" })],
+    ["a read that may take long", ({ longReader }) => longReader],
+    ["a read of a job", (store) => asLeader(store).reader],
+  ])("%s on a connection that an administrator ends succeed on another", async (_, readerOf) => {
+    // So that the connection is one that was used before.
+    expect(await tenBy(readerOf(store), 2, 1_000)).toBe(5);
+    const asked = outcomes([waitForLock(readerOf(store)), tenBy(readerOf(store), 2, 1_000)]);
+    const { rows } = await waiting(1);
+    expect(rows[0]?.pids).toHaveLength(2);
+    const others = `pid <> pg_backend_pid() and datname = current_database() and application_name = 'chartroom read'`;
+    await onCluster(url, `select pg_terminate_backend(pid) from pg_stat_activity where ${others}`);
+    await waiting(1);
+    await holder.query("select pg_advisory_unlock(77)");
+    expect(await asked).toEqual(["done", 5]);
+    expect(await tenBy(store.reader, 2, 1_000)).toBe(5);
+  });
+
+  test.each<[string, (store: Store) => Reader]>([
+    ["a list", (store) => store.lister({ organizationId: "" })],
+    ["a search", (store) => store.searcher({ organizationId: "" })],
+    ["a read that may take long", ({ longReader }) => longReader],
+    ["a read of a job", (store) => asLeader(store).reader],
+  ])("%s delays no short read of the same turn", async (_, readerOf) => {
+    const slow = waitForLock(readerOf(store));
+    const short = [1, 2, 5].map((divisor) => tenBy(store.reader, divisor, 2_000));
+    expect(await Promise.all(short)).toEqual([10, 5, 2]);
+    await waiting(1);
+    expect(await tenBy(store.reader, 10, 2_000)).toBe(1);
+    await holder.query("select pg_advisory_unlock(77)");
+    expect(await slow).toBe("done");
+  });
 });

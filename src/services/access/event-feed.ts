@@ -29,8 +29,11 @@ export interface EventReader {
 export interface EventFeed {
   /** Calls `wake` after each commit that adds events. Returns the function that unsubscribes. */
   subscribe(wake: () => void): () => void;
-  /** Returns the page of events after a sequence number. Concurrent calls share one query. */
-  read(after: number): Promise<EventPage>;
+  /**
+   * Returns the page of events after a sequence number. Concurrent calls share one query.
+   * @param isCatchingUp true for a stream that may be far behind
+   */
+  read(after: number, isCatchingUp: boolean): Promise<EventPage>;
   /**
    * Returns the present rights of a caller. They are cached until rights in the
    * organization change, so that a stream can check them before each event.
@@ -43,7 +46,9 @@ export interface EventFeed {
 /** Returns the feed of an organization, the same for all its open streams. */
 export type EventFeeds = (scope: Scope) => EventFeed;
 
-export function createEventFeeds(store: Pick<Store, "reader" | "onChange">, now: () => number): EventFeeds {
+type FeedStore = Pick<Store, "reader" | "longReader" | "onChange">;
+
+export function createEventFeeds(store: FeedStore, now: () => number): EventFeeds {
   const feeds = new Map<string, EventFeed>();
   return ({ organizationId }) => {
     const known = feeds.get(organizationId);
@@ -56,7 +61,7 @@ export function createEventFeeds(store: Pick<Store, "reader" | "onChange">, now:
 
 /** @param onEmpty called when the last stream has unsubscribed */
 function createFeed(
-  { reader: db, onChange }: Pick<Store, "reader" | "onChange">,
+  { reader: db, longReader, onChange }: FeedStore,
   now: () => number,
   scope: Scope,
   onEmpty: () => void,
@@ -88,10 +93,10 @@ function createFeed(
         onEmpty();
       };
     },
-    read(after) {
+    read(after, isCatchingUp) {
       const known = pages.get(after);
       if (known) return known;
-      const page = findEventsAfter(db, scope, after, EVENTS_PER_READ);
+      const page = findEventsAfter(isCatchingUp ? longReader : db, scope, after, EVENTS_PER_READ);
       pages.set(after, page);
       // Cached for one turn of the event loop, in which the woken streams read; longer would cost memory.
       const forget = () => setImmediate(() => pages.get(after) === page && pages.delete(after));

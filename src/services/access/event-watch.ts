@@ -50,7 +50,7 @@ export async function* watchEvents(
       const notified = notifier.next();
       ended.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
-      const { events, head, pruned } = await feed.read(after);
+      const { events, head, pruned } = await feed.read(after, !hasCaughtUp);
       if (after < pruned) {
         const oldest = (await findOldestEvent(store.reader, caller)) ?? head + 1;
         yield toStreamMessage(caller, pruned, oldest);

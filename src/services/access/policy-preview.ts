@@ -54,7 +54,7 @@ const EVERY_PROJECT = {
 
 /** A change that is looked at. */
 interface Preview extends Snapshot {
-  readonly store: Pick<Store, "reader" | "lister" | "projectSearch">;
+  readonly store: Pick<Store, "reader" | "longReader" | "lister" | "projectSearch">;
   readonly caller: Caller;
   readonly before: Policies;
   readonly after: Policies;
@@ -67,7 +67,7 @@ export async function previewPolicies(
   caller: Caller,
   change: UpdateOrganizationPoliciesRequest,
 ) {
-  const snapshot = { db: store.reader, now: now() };
+  const snapshot = { db: store.longReader, now: now() };
   const changed = await changedPolicies({ ...snapshot, featureLevel: FEATURE_LEVEL }, caller, change);
   const [before, after] = [changed.before, changed.after].map((each) =>
     effectivePolicies(caller.organizationId, each),

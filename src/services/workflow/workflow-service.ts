@@ -183,7 +183,7 @@ async function getWorkflowExecutionSummary(
   const { startTime, endTime } = filter?.dateRange ?? {};
   requireTimestampInRange("filter.dateRange.startTime", startTime);
   requireTimestampInRange("filter.dateRange.endTime", endTime);
-  const counts = await countExecutions(store.reader, caller, {
+  const counts = await countExecutions(store.longReader, caller, {
     from: roundedUpMs(startTime),
     until: roundedUpMs(endTime),
     workflowIds: filter?.workflowIds ?? [],
@@ -192,6 +192,6 @@ async function getWorkflowExecutionSummary(
     successfulCount: BigInt(counts.successful),
     failedCount: BigInt(counts.failed),
     totalCount: BigInt(counts.total),
-    totalWorkflowsInOrganization: BigInt(await countAllWorkflows(store.reader, caller)),
+    totalWorkflowsInOrganization: BigInt(await countAllWorkflows(store.longReader, caller)),
   };
 }

@@ -106,14 +106,14 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
   const { connections = CONNECTIONS, presence = "alongside", deadline = () => undefined } = options;
   const listeners = new Listeners();
   const isServer = presence === "server";
-  // Half of the connections that read are for lists, which may take long.
+  // Half of the connections that read are for lists and what else may take long.
   const listing = openPool(options, "read", Math.max(1, Math.floor(connections / 2)), isServer);
   const reading = openPipelines(options, Math.ceil(connections / 2), isServer);
   const writing = openPool(options, "write", connections, isServer);
   const session = new Session({ ...options, presence, listeners });
-  const reader = builderOver(
-    readFrom(reading, () => new StoreUnavailable("the database is too slow"), deadline),
-  );
+  const tooSlow = () => new StoreUnavailable("the database is too slow");
+  const reader = builderOver(readFrom(reading, tooSlow, deadline));
+  const longReader = builderOver(readFrom(listing, tooSlow, deadline));
   const lister = builderOver(readFrom(listing, (limitMs) => new SearchTooLong(limitMs), deadline));
   const measures = new StoreMeasures(async () => ({ data: await databaseSize(lister) }));
   const writer = new Writer({
@@ -144,6 +144,7 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
 
   const store: Store = {
     reader,
+    longReader,
     projectSearch: { find: (scope, page) => findProjects(lister, scope, page) },
     searcher: () => lister,
     lister: () => lister,

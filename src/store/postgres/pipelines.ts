@@ -8,6 +8,7 @@ import { limitFor, READ_LIMIT_MS } from "./session-settings.ts";
 import { renameStatements } from "./statement-names.ts";
 import {
   isBroken,
+  isCut,
   isEngineFailure,
   isPreparedOtherwise,
   isStalePlan,
@@ -18,8 +19,8 @@ import {
 /**
  * Connections for short reads. The queries of one turn of the event loop go to one connection in one piece, without
  * waiting for each other's answers, and are answered in one; that takes half of the processor time of a pool that gives
- * each query a connection of its own. A query that takes long holds up those next to it and behind it, so lists that
- * search have a pool.
+ * each query a connection of its own. A query that takes long holds up those next to it and behind it, so lists and
+ * what else may take long have a pool.
  */
 export class Pipelines {
   readonly #pipelines: readonly Pipeline[];
@@ -32,7 +33,7 @@ export class Pipelines {
   }
 
   /**
-   * Runs a query; prepared on its connection when it has a name.
+   * Runs a query; prepared on its connection when it has a name. One whose connection breaks is run once more on another.
    * @param limitMs time after which the engine ends it
    * @throws the engine's error, or the driver's
    */
@@ -84,18 +85,26 @@ class Pipeline {
     this.underWay += 1;
     try {
       const client = this.#client ?? (await this.#open());
-      return await new Promise((resolve, reject) => {
-        // One that failed before it has ended the piece: this one is sent by itself, so that it happens once.
-        const again = () => {
-          const piece = this.#begin(client, limitMs);
-          piece.batch.add(query, resolve, reject);
-          this.#send();
-        };
-        this.#pieceOf(client, limitMs).batch.add(query, resolve, reject, again);
+      return await this.#queryOn(client, query, limitMs).catch(async (error) => {
+        if (!isCut(error)) throw error;
+        this.#lose(client);
+        return this.#queryOn(this.#client ?? (await this.#open()), query, limitMs);
       });
     } finally {
       this.underWay -= 1;
     }
+  }
+
+  #queryOn(client: pg.Client, query: pg.QueryConfig, limitMs: number): Promise<BatchAnswer> {
+    return new Promise((resolve, reject) => {
+      // One that failed before it has ended the piece: this one is sent by itself, so that it happens once.
+      const again = () => {
+        const piece = this.#begin(client, limitMs);
+        piece.batch.add(query, resolve, reject);
+        this.#send();
+      };
+      this.#pieceOf(client, limitMs).batch.add(query, resolve, reject, again);
+    });
   }
 
   /** Returns the piece of this turn for queries with a limit. */
@@ -148,15 +157,18 @@ class Pipeline {
 
   async #connect(): Promise<pg.Client> {
     const client = new pg.Client(this.#config);
-    const lost = () => {
-      if (this.#client === client) this.#client = undefined;
-    };
+    const lost = () => this.#lose(client);
     // Its queries fail as well; the event alone would end the process.
     client.on("error", lost);
     client.on("end", lost);
     await client.connect();
     this.#client = client;
     return client;
+  }
+
+  /** Takes no more queries to a connection that has broken, of which its queries may know before its socket does. */
+  #lose(client: pg.Client): void {
+    if (this.#client === client) this.#client = undefined;
   }
 }
 
@@ -192,6 +204,9 @@ export function readFrom(
 /** Limits of the connections that read, in milliseconds, where they are not {@link READ_LIMIT_MS}. */
 const readLimits = new WeakMap<pg.PoolClient, number>();
 
+/** Connections that have been used before: what breaks on one of them may have been broken for as long. */
+const used = new WeakSet<pg.PoolClient>();
+
 async function readWithin(
   pool: pg.Pool | Pipelines,
   query: pg.QueryConfig,
@@ -199,6 +214,8 @@ async function readWithin(
 ): ReturnType<RunQuery> {
   if (pool instanceof Pipelines) return pool.query(query, limitMs);
   const client = await pool.connect();
+  const isUsed = used.has(client);
+  used.add(client);
   try {
     if ((readLimits.get(client) ?? READ_LIMIT_MS) !== limitMs) {
       await client.query(`set statement_timeout = ${limitMs}`);
@@ -209,6 +226,8 @@ async function readWithin(
     return result;
   } catch (error) {
     client.release(isBroken(error));
+    // It is run once more on each connection that may have broken with this one, and at last on one that is new.
+    if (isUsed && isCut(error)) return readWithin(pool, query, limitMs);
     throw error;
   }
 }

@@ -76,6 +76,12 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && (UNANSWERED.includes(error.message) || BROKEN.test(error.message));
 }
 
+/** Returns whether a connection broke at once, so that there is time to read again on another; not one that ceased to answer. */
+export function isCut(error: unknown): boolean {
+  const isSilent = codeOf(error) === "ETIMEDOUT" || UNANSWERED.includes((error as Error).message);
+  return isBroken(error) && !isSilent;
+}
+
 /** Returns whether the same transaction may succeed at once: a deadlock, a failed serialization, or a stale plan. */
 export function isRetryable(error: unknown): boolean {
   const code = codeOf(error);

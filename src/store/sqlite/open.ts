@@ -116,6 +116,7 @@ export function openStore(options: StoreOptions): SqliteStore {
 
   return {
     reader: reading.db,
+    longReader: reading.db,
     search: (...args) => searches.search(...args),
     projectSearch: { find: (scope, page, signal) => searches.search("projects", scope, page, signal) },
     searcher: (scope) => searching(searches, scope),

@@ -23,7 +23,7 @@ import {
 } from "../../../store/workflow/workflow-trigger-event.ts";
 
 /** The readers by which retention looks. */
-export type RetentionReaders = Pick<Store, "reader" | "lister">;
+export type RetentionReaders = Pick<Store, "longReader" | "lister">;
 
 /** Number of executions that are looked at together. */
 export const LOOKED_AT = 200;
@@ -60,7 +60,7 @@ export async function* pastExecutions(
   }
   if (keep.count === 0) return;
   const reason = keep.count === 1 ? "only the newest is kept" : `the newest ${keep.count} are kept`;
-  const parts = kind === "executions" ? await findWorkflowIds(store.reader, scope) : [undefined];
+  const parts = kind === "executions" ? await findWorkflowIds(store.longReader, scope) : [undefined];
   for (const workflowId of parts) {
     const id = await findPastCount(store.lister(scope), scope, table, workflowId, keep.count);
     const query = { table, before: pastGrace(kind, now) };
@@ -87,7 +87,7 @@ export async function* pastEntries(store: RetentionReaders, scope: Scope, keep: 
   const before = pastDays(keep, now);
   if (before !== undefined) yield* oldEntries(store, scope, {}, before);
   if (keep.count === 0) return;
-  for (const workflowId of await findWorkflowIds(store.reader, scope)) {
+  for (const workflowId of await findWorkflowIds(store.longReader, scope)) {
     const id = await findPastTriggerEventCount(store.lister(scope), scope, workflowId, keep.count);
     const upTo = id && { upTo: { workflowId, id } };
     if (upTo) yield* oldEntries(store, scope, upTo, pastGrace("triggerEntries", now));
@@ -97,7 +97,7 @@ export async function* pastEntries(store: RetentionReaders, scope: Scope, keep: 
 /** Yields the entries of a part from before a time; it ends where a whole batch is younger. */
 async function* oldEntries(store: RetentionReaders, scope: Scope, part: LedgerPart, before: number) {
   for (let after = ""; ; ) {
-    const batch = await findOldestTriggerEvents(store.reader, scope, part, after, ENTRIES_PER_BATCH);
+    const batch = await findOldestTriggerEvents(store.longReader, scope, part, after, ENTRIES_PER_BATCH);
     const old = batch.filter(({ at }) => at < before);
     if (old.length > 0) yield old;
     after = batch.at(-1)?.id ?? after;
@@ -119,7 +119,7 @@ export async function* pastDeliveries(
   now: number,
 ): AsyncGenerator<readonly AgedDelivery[]> {
   const before = pastDays(keep, now);
-  for (const id of await findLedgerIds(store.reader, scope)) {
+  for (const id of await findLedgerIds(store.longReader, scope)) {
     const past = (count: number) => findPastDeliveryCount(store.lister(scope), scope, id, count);
     const upTo = keep.count === 0 ? undefined : await past(keep.count);
     const most = await past(MAX_LEDGER_ENTRIES);
@@ -129,7 +129,7 @@ export async function* pastDeliveries(
       (upTo !== undefined && entry.id <= upTo && entry.at < grace) ||
       (most !== undefined && entry.id <= most);
     for (let after = ""; ; ) {
-      const batch = await findOldestDeliveries(store.reader, scope, id, after, ENTRIES_PER_BATCH);
+      const batch = await findOldestDeliveries(store.longReader, scope, id, after, ENTRIES_PER_BATCH);
       const old = batch.filter(isPast);
       const ended = old.filter(({ state }) => isEnded(state));
       if (ended.length > 0) yield ended;

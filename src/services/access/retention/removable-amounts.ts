@@ -66,7 +66,12 @@ export async function countRemovable(
   const ids = [...going.ids].filter((id) => !gone?.ids.has(id));
   let bytes = 0;
   for (let first = 0; first < ids.length; first += SUMMED_AT_ONCE) {
-    bytes += await findBytes(store.reader, scope, tableOf(kind), ids.slice(first, first + SUMMED_AT_ONCE));
+    bytes += await findBytes(
+      store.longReader,
+      scope,
+      tableOf(kind),
+      ids.slice(first, first + SUMMED_AT_ONCE),
+    );
     await yieldToEventLoop();
   }
   return { rows: ids.length, bytes, ids, isAll: going.isAll && (gone?.isAll ?? true) };
@@ -90,13 +95,13 @@ async function findGoing(
     const ids = past.ids.slice(0, left);
     left -= ids.length;
     if (kind === "executions") {
-      const free = (await findRemovableExecutions(store.reader, scope, ids)).map(({ id }) => id);
+      const free = (await findRemovableExecutions(store.longReader, scope, ids)).map(({ id }) => id);
       for (const id of free) going.add(id);
-      holders.push(...(await findRetries(store.reader, scope, free)));
+      holders.push(...(await findRetries(store.longReader, scope, free)));
     } else {
-      const free = await findRemovableRuns(store.reader, scope, ids);
+      const free = await findRemovableRuns(store.longReader, scope, ids);
       for (const id of free) going.add(id);
-      holders.push(...(await findHolders(store.reader, scope, free)));
+      holders.push(...(await findHolders(store.longReader, scope, free)));
     }
     if (!isAll) break;
     await yieldToEventLoop();
@@ -155,7 +160,7 @@ async function countEvents(
   const gone = besides && (await pastEventsBound(store, scope, besides, now));
   let [rows, bytes, left] = [0, 0, most];
   for (let after: number | undefined = 0; bound && after !== undefined; ) {
-    const batch = await findPrunableEvents(store.reader, scope, bound, after, EVENTS_LOOKED_AT);
+    const batch = await findPrunableEvents(store.longReader, scope, bound, after, EVENTS_LOOKED_AT);
     for (const event of batch.slice(0, left)) {
       if (gone && isPastEvent(gone, event)) continue;
       rows += 1;

@@ -67,6 +67,7 @@ export async function* watchAgentExecution(
   const sentState = createSentState();
   const output = view === AgentOutputView.FOLDED ? createFoldedOutput() : ALL_OUTPUT;
   let after = Number(afterSequence);
+  let isBehind = true;
   try {
     for (;;) {
       const changed = notifier.next();
@@ -85,9 +86,9 @@ export async function* watchAgentExecution(
       if (sentState.hasChanged(agentExecution))
         yield { news: { case: "agentExecution", value: agentExecution } };
       parts ??= await findConversation(store.reader, caller, stored);
-      const blocks = await findInParts(parts, after, (part, limit) =>
-        output.find(store.reader, part, after, limit),
-      );
+      const db = isBehind ? store.longReader : store.reader;
+      const blocks = await findInParts(parts, after, (part, limit) => output.find(db, part, after, limit));
+      isBehind = blocks.length === BLOCKS_PER_READ;
       for (const block of blocks) {
         yield { news: { case: "block", value: await block.read() } };
         after = block.sequence;

@@ -47,6 +47,7 @@ export async function* streamActionLogs(
   };
   let attempt = resumed?.attempt;
   let isFound = false;
+  let isBehind = true;
   const next = async () => {
     // Read before the chunks, so that the chunks contain all output from before its end.
     const action = await findAction(store.reader, caller, id);
@@ -59,7 +60,9 @@ export async function* streamActionLogs(
     if (attempt !== undefined && attempt !== newest) position = { stepIndex: stepIndex ?? 0, offset: 0 };
     attempt = newest;
     const owner = { actionId: action.id, attempt };
-    const chunks = await findLogChunks(store.reader, owner, position, lastStep, CHUNKS_PER_READ);
+    const db = isBehind ? store.longReader : store.reader;
+    const chunks = await findLogChunks(db, owner, position, lastStep, CHUNKS_PER_READ);
+    isBehind = chunks.length === CHUNKS_PER_READ;
     return { pieces: chunks, attempt, isOver: isFinalAction(phaseOf(action)) };
   };
   try {
