@@ -55,7 +55,9 @@ test("a turn that is lost with its runner is asked for again, by the command, an
   const { status } = await conversation.get();
   expect(status.lostTurn).toMatchObject({ inputId: "long", holdsQueue: true });
   const watched = await command(server, "watch", conversation.id, "--until-waiting");
-  expect(watched.stdout).toContain("a turn was lost: nothing goes on until somebody");
+  expect(watched.stdout).toContain(
+    `goes on without it: chartroom run retry-turn ${conversation.id}, or chartroom run go-on ${conversation.id}`,
+  );
   await conversation.say("enough", "enough");
   expect(await command(server, "retry-turn", conversation.id)).toMatchObject({ code: 0, stderr: "" });
   await until(conversation.output, (said) => said.lastIndexOf("step 1") > said.indexOf(LOST));
@@ -94,6 +96,27 @@ test("an agent of the protocol is asked again for a lost turn, or goes on withou
   expect(conversation.output()).toEqual(["before", "working", LOST, "working", "cancelled", "next"]);
   const other = await command(server, "go-on", conversation.id);
   expect([other.code, other.stderr]).toEqual([1, expect.stringContaining("has lost no turn")]);
+});
+
+test("who approves what a lost turn has asked for reads which command asks for the turn again", async () => {
+  const server = await startHostedServer({ args: LONG_LEASES });
+  await addScriptedAgent(server, join(temporaryFolder(), "got"));
+  const runner = await startRegisteredRunner(server);
+  const conversation = await startConversation(server, { holdAfterLostTurn: true });
+  await conversation.say("asks", "ask build execute make all");
+  await until(
+    async () => (await conversation.get()).status.pendingApprovalIds,
+    (ids) => ids?.length === 1,
+  );
+  await runner.kill();
+  await expireAllLeases(server);
+  await until(
+    async () => (await conversation.get()).status.lostTurn,
+    (lost) => lost !== undefined,
+  );
+  const approved = await command(server, "approve", conversation.id, "--yes");
+  expect(approved).toMatchObject({ code: 0, stdout: expect.stringMatching(/^approved /) });
+  expect(approved.stderr).toContain(`chartroom run retry-turn ${conversation.id}`);
 });
 
 test("without the option a run goes on by itself after a lost turn, as ever", async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { AGENT_PRESETS } from "../../src/commands/agent-presets.ts";
+import { AGENT_PRESETS, type AgentPreset } from "../../src/commands/agent-presets.ts";
 import { post } from "../harness/call.ts";
 import { addOrganization } from "../harness/organization.ts";
 import { ROOT } from "../harness/program.ts";
@@ -12,6 +12,8 @@ import {
   startHostedServer,
   stopAll,
 } from "../harness/server.ts";
+
+const [PRESET] = AGENT_PRESETS as [AgentPreset];
 
 let server: ReachableServer;
 let organization: { organizationId: string; token: string };
@@ -95,8 +97,8 @@ describe("npx chartroom agent", () => {
   });
 
   test("registers a known program by its preset, which the page has, too", async () => {
-    expect(await printed("add", "Known", "--preset", "codex")).toMatch(/^agent /);
-    expect(await printed("list")).toContain('  Known  all  acp  ["codex-acp"]\n');
+    expect(await printed("add", "Known", "--preset", PRESET.name)).toMatch(/^agent /);
+    expect(await printed("list")).toContain(`  Known  all  acp  ${PRESET.command}\n`);
     const { stdout } = await runCommand(["agent", "presets"]);
     const page = readFileSync(join(ROOT, "docs/agents/presets.md"), "utf8");
     for (const { name, command, install, secret } of AGENT_PRESETS) {
@@ -113,7 +115,7 @@ describe("npx chartroom agent", () => {
       ["add", "Other"],
       ["add", "Other", "--command", "cat", "--form", "xml"],
       ["add", "Other", "--preset", "nobody"],
-      ["add", "Other", "--preset", "codex", "--command", "cat"],
+      ["add", "Other", "--preset", PRESET.name, "--command", "cat"],
     ]) {
       const { code, stderr } = await agent(...words);
       expect([code, stderr.startsWith("error: ")]).toEqual([1, true]);

@@ -28,7 +28,7 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
   const isTyped = input.isTTY === true;
   const leaving = new AbortController();
   const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
-  const view = new ChatView((text) => {
+  const print = (text: string) => {
     if (!isTyped) return output.write(text);
     // A long line takes several rows. Before readline prints it again it moves up by the rows that it
     // knows of: not those of a paste.
@@ -36,7 +36,8 @@ export async function chat({ input, output, ...place }: ChatOptions): Promise<bo
     const { prevRows = rows } = lines as { readonly prevRows?: number };
     output.write(`${rows > 0 ? `\u{1b}[${rows}A` : ""}${CLEAR}${text}${"\n".repeat(prevRows)}`);
     return lines.prompt(true);
-  });
+  };
+  const view = new ChatView(print, () => "/retry, or /go-on");
   // Among the lines of the chat: the row where one types is not to be written over.
   const noteTokenEnd = warnOnce(place, (warning) => view.note(`[${warning}]`));
   const conversation = new ConversationClient({ ...place, noteTokenEnd });

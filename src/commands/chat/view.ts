@@ -29,6 +29,7 @@ const PHASES: Readonly<Partial<Record<Phase, string>>> = {
 /** Shows an agent's execution in progress, in whole lines for a terminal. */
 export class ChatView {
   readonly #print: (text: string) => void;
+  readonly #lostTurnOrders: (run: string) => string;
   /** Titles of the tool calls that have not ended, by their ids. */
   readonly #titles = new Map<string, string>();
   /** Ids of the messages whose words were printed. */
@@ -38,9 +39,13 @@ export class ChatView {
   /** The text of the current, unfinished line. */
   #begun = "";
 
-  /** @param print receives whole lines */
-  constructor(print: (text: string) => void) {
+  /**
+   * @param print receives whole lines
+   * @param lostTurnOrders returns what is typed to decide about a turn that a run has lost
+   */
+  constructor(print: (text: string) => void, lostTurnOrders = lostTurnCommands) {
     this.#print = print;
+    this.#lostTurnOrders = lostTurnOrders;
   }
 
   /** Prints a line of the chat itself. */
@@ -107,7 +112,7 @@ export class ChatView {
   }
 
   /** Prints the phase of the execution, when it has changed. */
-  run({ status }: AgentExecution): void {
+  run({ id, status }: AgentExecution): void {
     if (!status) return;
     const { phase, goal, failureMessage, waitingInfo, pendingApprovalIds, lostTurn } = status;
     const parts = [
@@ -115,7 +120,7 @@ export class ChatView {
       failureMessage && `it failed: ${failureMessage}`,
       pendingApprovalIds.length > 0 && `it waits for approval ${pendingApprovalIds.join(", ")}`,
       lostTurn?.holdsQueue &&
-        "a turn was lost: nothing goes on until somebody retries it or goes on without it",
+        `a turn was lost: nothing goes on until somebody asks for it again or goes on without it: ${this.#lostTurnOrders(id)}`,
       waitingInfo && `it will be woken by ${waitingInfo.interests.map(({ id }) => id).join(", ")}`,
       goal && `its goal is ${AgentGoalStatus[goal.status].toLowerCase()}`,
     ];
@@ -150,6 +155,11 @@ export class ChatView {
     this.#begun = all.slice(end);
     if (end > 0) this.#print(printable(all.slice(0, end)));
   }
+}
+
+/** Returns the commands that decide about a turn that a run has lost. */
+export function lostTurnCommands(run: string): string {
+  return `chartroom run retry-turn ${run}, or chartroom run go-on ${run}`;
 }
 
 /** Returns whether an input has a review. */

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Client, createClient } from "@connectrpc/connect";
 import {
   type Agent,
@@ -13,7 +14,9 @@ import {
   type UserInputBlockSchema,
 } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import type { Approval } from "#gen/service/v1/approval_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { lostTurnCommands } from "../chat/view.ts";
 import { StartError } from "../start-error.ts";
 import { call, isNotFound, keyedCall, readPages } from "./call.ts";
 import { jsonText, table, timeOf } from "./printable.ts";
@@ -224,6 +227,24 @@ export async function decideLostTurn(
   await call(access, (options) =>
     agentsOf(access).sendToAgentExecution({ agentExecutionId, input }, options),
   );
+}
+
+/**
+ * Returns a sentence for an approval that was asked for in a turn which was lost: its decision reaches the agent only once
+ * it is asked for that turn again. Empty for any other approval.
+ * @throws StartError
+ */
+export async function lostTurnNote(
+  access: ServerAccess,
+  agentExecutionId: string,
+  { createdAt }: Approval,
+): Promise<string> {
+  const { agentExecution } = await call(access, (options) =>
+    agentsOf(access).getAgentExecution({ agentExecutionId }, options),
+  );
+  const { lostAt } = agentExecution?.status?.lostTurn ?? {};
+  if (!lostAt || !createdAt || timestampMs(createdAt) > timestampMs(lostAt)) return "";
+  return `the turn that asked was lost with its runner; the agent receives the answer once it is asked for the turn again: ${lostTurnCommands(agentExecutionId)} without it\n`;
 }
 
 /** Stops a run. @throws StartError */

@@ -108,6 +108,9 @@ export function declareRunApprove(run: Command, terminal: Terminal): void {
         }
         const decision = { ...decisionOf(flags, true), digest: found.digest };
         await tell(terminal, await decideApproval(access, found.id, decision), json);
+        const { lostTurnNote } = await import("../client/run.ts");
+        const note = await lostTurnNote(access, id, found);
+        if (note !== "") terminal.printError(note);
       },
     ),
     CLIENT_SETTINGS,
