@@ -41,12 +41,14 @@ export interface HostClientOptions {
   readonly scheme?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
+  /** The place in the trace of what asks, as a `traceparent`. */
+  readonly traceparent: string | undefined;
   readonly settings: ScmSettings;
   readonly limits: ScmLimits;
 }
 
 export function createHostClient(options: HostClientOptions): HostClient {
-  const { host, apiRoot, token, scheme = "Bearer", signal, settings, limits } = options;
+  const { host, apiRoot, token, scheme = "Bearer", signal, traceparent, settings, limits } = options;
   const ownHeaders = { ...options.headers, authorization: `${scheme} ${token}` };
   const send = async (
     req: Pick<HostRequest, "method" | "url" | "body">,
@@ -56,7 +58,7 @@ export function createHostClient(options: HostClientOptions): HostClient {
       throw new ScmFailure("unauthorized", host, "gets no token that a header cannot carry: store it again");
     }
     const headers = etag === undefined ? ownHeaders : { ...ownHeaders, "if-none-match": etag };
-    return sendFollowingRedirects({ ...req, host, headers, signal }, settings, limits);
+    return sendFollowingRedirects({ ...req, host, headers, signal, traceparent }, settings, limits);
   };
   const read = (response: HostResponse): JsonResponse => {
     if (response.status < 200 || response.status > 299)

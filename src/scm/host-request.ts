@@ -17,6 +17,8 @@ export interface HostRequest {
   readonly body?: unknown;
   /** The body as JSON already, in place of `body`. */
   readonly text?: string;
+  /** The place in the trace of what sends it, as a `traceparent`. */
+  readonly traceparent?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -74,6 +76,7 @@ function openResponse(
     "user-agent": "chartroom",
     ...req.headers,
     host: url.host,
+    ...(req.traceparent !== undefined && { traceparent: req.traceparent }),
     ...(body !== undefined && {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),

@@ -20,6 +20,8 @@ export interface HostAccess {
   readonly token: string;
   /** Ends the call, which then throws its reason. */
   readonly signal?: AbortSignal | undefined;
+  /** The place in the trace of what asks, as a `traceparent`, which the host's API gets. */
+  readonly traceparent?: string | undefined;
 }
 
 /**
@@ -82,10 +84,10 @@ export function createSourceControl(settings: ScmSettings, limits: ScmLimits = S
     return kind;
   }
 
-  async function apiOf({ host, token, signal }: HostAccess): Promise<HostApi> {
+  async function apiOf({ host, token, signal, traceparent }: HostAccess): Promise<HostApi> {
     const kind = await hostKind(host, signal);
     const origin = hostOrigin(host, settings);
-    const access = { host, token, signal, settings, limits };
+    const access = { host, token, signal, traceparent, settings, limits };
     if (kind === "gitlab")
       return createGitLabApi(createHostClient({ ...access, apiRoot: gitLabRoot(origin) }));
     if (kind === "github") {

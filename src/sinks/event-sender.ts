@@ -16,7 +16,7 @@ const LIMITS = { timeoutMs: 10_000, responseBytes: 65_536 };
 /** Creates the sender of events. @param allowed hosts that may be at addresses that are not public */
 export function createEventSender(allowed: AllowedHosts, now: () => number): EventSender {
   return {
-    async send({ id, url: address, body, secrets }, signal) {
+    async send({ id, url: address, body, secrets, traceparent }, signal) {
       const began = performance.now();
       const passed = () => Math.round(performance.now() - began);
       const url = new URL(address);
@@ -26,7 +26,8 @@ export function createEventSender(allowed: AllowedHosts, now: () => number): Eve
       const headers = signedHeaders({ id, body, secrets }, now());
       const settings = { allowPrivateAddresses: isAllowed, plainHttpHosts: NO_HOSTS };
       try {
-        const request = { host: url.host, method: "POST", url, headers, text: body, signal } as const;
+        const message = { url, headers, text: body, traceparent };
+        const request = { host: url.host, method: "POST", ...message, signal } as const;
         const { status: statusCode, headers: answered } = await sendRequest(request, settings, LIMITS);
         const isTaken = statusCode >= 200 && statusCode <= 299;
         const verdict = isTaken ? Verdict.ACCEPTED : Verdict.REFUSED;

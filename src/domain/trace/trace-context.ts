@@ -32,6 +32,17 @@ export function formatTraceparent(
   return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 }
 
+/**
+ * Returns the `traceparent` of a request that something with a UUID sends, which is part of its span; none where it has
+ * no trace.
+ */
+export function traceparentOf(
+  trace: Pick<TraceParent, "traceId" | "sampled"> | undefined,
+  uuid: string,
+): { readonly traceparent?: string } {
+  return trace ? { traceparent: formatTraceparent(trace, spanIdOf(uuid)) } : {};
+}
+
 /** Returns the id of the trace that something with a UUID begins: the digits of the UUID. */
 export function traceIdOf(uuid: string): string {
   return uuid.replaceAll("-", "");

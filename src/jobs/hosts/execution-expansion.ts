@@ -130,16 +130,20 @@ async function expandExecution(
 
 async function searchRepositories(
   scm: ExpansionContext["scm"],
-  { host, query, limit, token }: PendingSearch,
+  search: PendingSearch,
   draining: AbortSignal,
 ) {
   const timeout = AbortSignal.timeout(SEARCH_TIMEOUT_MS);
   try {
     const signal = AbortSignal.any([draining, timeout]);
-    return await scm.searchRepositories({ host, query, limit, token, signal });
+    return await scm.searchRepositories({ ...search, signal });
   } catch (error) {
     if (!timeout.aborted || error instanceof ScmFailure) throw error;
-    throw new ScmFailure("unavailable", host, `did not search to the end in ${SEARCH_TIMEOUT_MS / 1000} s`);
+    throw new ScmFailure(
+      "unavailable",
+      search.host,
+      `did not search to the end in ${SEARCH_TIMEOUT_MS / 1000} s`,
+    );
   }
 }
 

@@ -53,7 +53,7 @@ test("a host that is out of order is asked again, and no more than it is worth",
     scm(),
     { host: host.host, token: "x" },
     { ...proposal, remote: remoteUri },
-    signal,
+    { signal },
   );
   await expect(opening).rejects.toMatchObject({ reason: "scm_unavailable", retriable: true });
   expect(host.requests.length - before).toBeGreaterThanOrEqual(4);
@@ -65,7 +65,7 @@ test("what a host refuses is not asked again", async () => {
     scm(),
     { host: host.host, token: "wrong" },
     { ...proposal, remote: remoteUri },
-    signal,
+    { signal },
   );
   await expect(opening).rejects.toMatchObject({ reason: "scm_unauthorized", retriable: false });
   expect(host.requests.slice(before).filter(({ method }) => method === "POST")).toEqual([]);
@@ -78,7 +78,7 @@ test("waiting for a host ends when the work does", async () => {
     scm(),
     { host: host.host, token: host.token },
     { ...proposal, remote: remoteUri },
-    end.signal,
+    { signal: end.signal },
   );
   end.abort(new Error("the work has ended"));
   await expect(opening).rejects.toThrow("the work has ended");

@@ -1,7 +1,7 @@
 import { ScmFailure } from "../../scm/failure.ts";
 import type { Proposal } from "../../scm/host-api.ts";
 import type { OpenedPullRequest } from "../../scm/pull-request.ts";
-import type { SourceControl } from "../../scm/source-control.ts";
+import type { HostAccess, SourceControl } from "../../scm/source-control.ts";
 import type { Checkout } from "../git/git-checkout.ts";
 import { parseRemote } from "../git/remote-address.ts";
 import type { Assignment } from "../protocol/assignment.ts";
@@ -55,9 +55,9 @@ export function openAtHost(
   scm: SourceControl,
   host: PullRequestHost,
   proposal: Proposal & { readonly remote: string },
-  signal: AbortSignal,
+  { signal, traceparent }: Pick<HostAccess, "traceparent"> & { readonly signal: AbortSignal },
 ): Promise<OpenedPullRequest> {
-  return withRetry(signal, () => scm.openPullRequest({ ...host, ...proposal, signal }));
+  return withRetry(signal, () => scm.openPullRequest({ ...host, ...proposal, signal, traceparent }));
 }
 
 /** Repeats a request where the host may answer later. */

@@ -160,13 +160,16 @@ function trailersOf({ workflowId, workflowExecutionId: executionId, actionId }: 
 
 async function openAt(
   host: PullRequestHost,
-  { assignment, signal }: StepRun,
+  { assignment, environment, signal }: StepRun,
   { title, description, branch, draft }: WorkflowStep_PullRequest,
   { remoteUri }: Checkout,
   base: string,
 ): Promise<StepResult> {
   const proposal = { remote: remoteUri, branch, base, title, description, draft };
-  const { url } = await openAtHost(assignment.tools.scm, host, proposal, signal);
+  const { url } = await openAtHost(assignment.tools.scm, host, proposal, {
+    signal,
+    traceparent: environment.TRACEPARENT,
+  });
   return { pullRequestUrl: url };
 }
 

@@ -4,7 +4,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { type Owner, requireOwnershipFor } from "../../domain/identity/ownership.ts";
 import { type Grant, permissionOf } from "../../domain/identity/permissions.ts";
 import { EXEMPT_FROM_QUOTA } from "../../domain/identity/storage-quota.ts";
-import type { TraceParent } from "../../domain/trace/trace-context.ts";
+import { formatTraceparent, type TraceParent } from "../../domain/trace/trace-context.ts";
 import type { Actor, Locks, Store, WriteTransaction } from "../../store/store.ts";
 import { requireNotRevoked } from "./authenticated-caller.ts";
 import { replayOrRun, responseOf } from "./idempotency.ts";
@@ -25,6 +25,12 @@ export const traceKey: ContextKey<TraceParent | undefined> = createContextKey<Tr
   undefined,
   { description: "trace" },
 );
+
+/** Returns the `traceparent` of what a call sends to others; undefined where it has no trace. */
+export function traceparentOfCall(ctx: HandlerContext): string | undefined {
+  const trace = ctx.values.get(traceKey);
+  return trace && formatTraceparent(trace, trace.parentSpanId);
+}
 
 /** A write of several operations, each of which changes something in its transaction. */
 export interface SharedWrite {

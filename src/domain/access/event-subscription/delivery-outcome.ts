@@ -47,6 +47,8 @@ export interface OutgoingDelivery {
   readonly body: string;
   /** The secrets to sign with, the newest first. */
   readonly secrets: readonly string[];
+  /** That of the span of the execution or run that the event is about; undefined where there is none. */
+  readonly traceparent?: string;
 }
 
 /** Sends events to addresses outside. */

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { ResourceType } from "#gen/service/v1/event_pb.js";
 import {
   type EventDelivery,
   EventDelivery_AttemptSchema,
@@ -17,6 +18,7 @@ import {
 } from "../../../domain/access/event-subscription/delivery-outcome.ts";
 import { eventBody } from "../../../domain/access/event-subscription/event-message.ts";
 import { pausedByServer } from "../../../domain/access/event-subscription/event-subscription.ts";
+import { type TraceParent, traceparentOf } from "../../../domain/trace/trace-context.ts";
 import type { Keys } from "../../../keys.ts";
 import {
   findDelivery,
@@ -28,7 +30,9 @@ import {
   setSubscriptionProgress,
   updateSubscription,
 } from "../../../store/access/event-subscription/event-subscription.ts";
+import { findAgentExecution } from "../../../store/agent/agent-execution.ts";
 import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
+import { findExecution } from "../../../store/workflow/workflow-execution.ts";
 import { openTarget, secretsAt } from "./subscription-secrets.ts";
 
 /** Dependencies of outgoing deliveries. */
@@ -63,7 +67,21 @@ export async function nextDelivery(
     url: target.url,
     body: eventBody(stored.subscription.format, next, { organizationId, baseUrl }),
     secrets: secretsAt(target, now),
+    ...traceparentOf(await findTrace(db, scope, next), next.resourceId),
   };
+}
+
+/** Returns the trace of the execution or the run that an event is about. */
+async function findTrace(
+  db: Reader,
+  scope: Scope,
+  { resourceType, resourceId }: EventDelivery,
+): Promise<TraceParent | undefined> {
+  if (resourceType === ResourceType.WORKFLOW_EXECUTION)
+    return (await findExecution(db, scope, resourceId))?.execution.metadata?.trace;
+  if (resourceType === ResourceType.AGENT_EXECUTION)
+    return (await findAgentExecution(db, scope, resourceId))?.execution.metadata?.trace;
+  return undefined;
 }
 
 /**

@@ -20,7 +20,7 @@ import {
   findPullRequestAt,
 } from "../../../store/workflow/pull-request/environment-pull-request.ts";
 import { insertPullRequest } from "../../../store/workflow/pull-request/pull-request.ts";
-import { callerOf, writePartAsCaller } from "../../call/call.ts";
+import { callerOf, traceparentOfCall, writePartAsCaller } from "../../call/call.ts";
 import { readHostCredential } from "../../runner/host-token-secret.ts";
 import type { PushDependencies } from "./push-operations.ts";
 import type { FoundOrigin } from "./push-origin.ts";
@@ -31,7 +31,13 @@ export interface PullRequestHosts {
   opensPullRequests(host: string, signal: AbortSignal): Promise<boolean>;
   /** Opens a pull request, or returns the one that is open for the branch. */
   open(
-    access: { readonly host: string; readonly token: string; readonly signal: AbortSignal },
+    access: {
+      readonly host: string;
+      readonly token: string;
+      readonly signal: AbortSignal;
+      /** That of the call; undefined where it has no trace. */
+      readonly traceparent: string | undefined;
+    },
     request: Omit<OpenedRequest, "headSha">,
   ): Promise<{ readonly url: string; readonly number: number }>;
 }
@@ -99,7 +105,10 @@ export async function openAtHost(
   });
   if (token === undefined) throw ownCredentialMissing(host);
   const request = { remote, branch, title, body, base, draft };
-  const { url, number } = await hosts.open({ host, token, signal: ctx.signal }, request);
+  const { url, number } = await hosts.open(
+    { host, token, signal: ctx.signal, traceparent: traceparentOfCall(ctx) },
+    request,
+  );
   const place = placeAtRemote(remote, url);
   if (!place)
     throw pullRequestNotKnown(

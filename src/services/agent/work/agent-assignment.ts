@@ -3,7 +3,7 @@ import { AgentWorkSchema } from "#gen/runner/v1/work_pb.js";
 import { AgentExecutionFailureReason as Reason } from "#gen/service/v1/agent_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { AgentFailure } from "../../../domain/agent/agent-execution.ts";
-import { formatTraceparent, spanIdOf } from "../../../domain/trace/trace-context.ts";
+import { traceparentOf } from "../../../domain/trace/trace-context.ts";
 import type { RegisteredAgent } from "../../../store/agent/agent.ts";
 import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
@@ -35,7 +35,7 @@ export async function toAgentWork(
     conversationId: metadata?.conversationId || id,
     agentExecution: await presentAgentExecution(tx.db, scope, stored),
     environment,
-    ...(metadata?.trace && { traceparent: formatTraceparent(metadata.trace, spanIdOf(id)) }),
+    ...traceparentOf(metadata?.trace, id),
     command: [...command],
     form,
     variables: agent.definition?.variables ?? {},

@@ -12,7 +12,7 @@ import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { PolicyDenied } from "../../../domain/policy/policy-decision.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
-import { formatTraceparent, spanIdOf } from "../../../domain/trace/trace-context.ts";
+import { traceparentOf } from "../../../domain/trace/trace-context.ts";
 import { pullRequestOfAction } from "../../../domain/workflow/execution/action-environment.ts";
 import {
   hasWorkspace,
@@ -245,7 +245,7 @@ async function toActionWork(
     workflowExecutionId: execution.id,
     workflowId: execution.metadata?.workflowId ?? "",
     environment,
-    ...(trace && { traceparent: formatTraceparent(trace, spanIdOf(action.id)) }),
+    ...traceparentOf(trace, action.id),
     steps: stepsToHandOut(stepsOf(execution, action), firstStep),
     firstStep,
     hasWorkspace: isKept,

@@ -4,6 +4,7 @@ import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import type { WorkflowExecution, WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../../../domain/error.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
+import { traceparentOf } from "../../../domain/trace/trace-context.ts";
 import { newAction } from "../../../domain/workflow/execution/workflow-action.ts";
 import { type WorkflowReason, workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
 import {
@@ -87,6 +88,8 @@ export interface PendingSearch {
   /** Number of repositories to ask for: one more than the execution may have actions. */
   readonly limit: number;
   readonly token: string;
+  /** That of the execution's span; undefined where it has no trace. */
+  readonly traceparent?: string;
 }
 
 /**
@@ -126,7 +129,8 @@ export async function prepareSearch(
     return undefined;
   }
   const limit = (execution.spec?.action?.limits?.maxTotal ?? 0) + 1;
-  return { ...search, limit, token: credential.secrets.token };
+  const trace = traceparentOf(execution.metadata?.trace, executionId);
+  return { ...search, limit, token: credential.secrets.token, ...trace };
 }
 
 /** Creates the actions of an execution from the results of its search, unless it no longer waits for them. */

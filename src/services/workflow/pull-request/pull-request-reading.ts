@@ -6,6 +6,7 @@ import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { DomainError } from "../../../domain/error.ts";
 import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
+import { traceparentOf } from "../../../domain/trace/trace-context.ts";
 import {
   failedPullRequest,
   failureDelayMs,
@@ -36,6 +37,8 @@ export interface PendingReading {
   readonly token: string;
   /** JSON. */
   readonly memory: string;
+  /** That of the span of the execution that opened it; undefined where it has no trace. */
+  readonly traceparent?: string;
 }
 
 /** The reasons for which the executor's credential is not used, which people have to remedy. */
@@ -66,7 +69,9 @@ export async function prepareReading(
   if (!user) return undefined;
   const { host, repository, number } = stored.place;
   const access = await findToken(tx, scope, keys, stored, user, execution);
-  if ("token" in access) return { host, repository, number, token: access.token, memory: stored.memory };
+  const trace = traceparentOf(execution?.metadata?.trace, stored.executionId);
+  if ("token" in access)
+    return { host, repository, number, token: access.token, memory: stored.memory, ...trace };
   await stopFollowing(tx, scope, stored, access.problem);
   return undefined;
 }
