@@ -8,7 +8,7 @@ import { type HostedServer, startHostedServer, stopAll } from "../harness/server
 import { until } from "../harness/until.ts";
 import { ACTION, MANUAL } from "../harness/workflow.ts";
 import { barriers, expectNoOverflow, look } from "./axe.ts";
-import { closeAll, openAs, type Visit, valued, without } from "./browser.ts";
+import { closeAll, drawnIn, openAs, type Visit, valued, without } from "./browser.ts";
 import { collectAnswers, expectForgotten, stateOf } from "./page-state.ts";
 
 let server: HostedServer;
@@ -283,6 +283,15 @@ describe("the organization", () => {
     await part("Server and database")
       .getByRole("row", { name: /^Database data: .*[KM]iB/ })
       .waitFor();
+    // With the second reading the curves begin.
+    const curves = part("Since this page was opened");
+    await drawnIn(curves, 3);
+    await curves.getByText("Commits, as a table").click();
+    await curves
+      .getByRole("row", { name: /^\d\d:\d\d:\d\d [\d.]+ m?s [\d.]+ m?s$/ })
+      .nth(1)
+      .waitFor();
+    await look(page);
     await page.getByText("All figures, by the names of their metrics").click();
     await page
       .getByRole("row", { name: /^chartroom_database_size data [\d.,]+ [KM]iB Size of the database/ })
@@ -681,6 +690,8 @@ describe("the organization", () => {
     }
     // Also where the window becomes narrow while the page is open.
     await page.setViewportSize({ width: 1280, height: 800 });
+    // Without a frame between them two changes are none.
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
     await page.setViewportSize({ width, height: 800 });
     await page.waitForFunction(isChosenTabShown);
     expect(visit.faults).toEqual([]);

@@ -5,7 +5,7 @@ import { LONG_LEASES } from "../harness/lease.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { look } from "./axe.ts";
-import { closeAll, openAs, type Visit, valued } from "./browser.ts";
+import { closeAll, drawnIn, openAs, type Visit, valued } from "./browser.ts";
 import { expectForgotten, stateOf } from "./page-state.ts";
 
 let server: HostedServer;
@@ -292,7 +292,19 @@ describe("an execution", () => {
     await page.getByText("Failed executions and the last 7 days").click();
     const failed = page.getByRole("region", { name: "Failed executions" });
     await failed.getByRole("row", { name: /Headers of the year.*Partially failed/ }).waitFor();
-    await page.getByRole("region", { name: "Last 7 days" }).getByText("succeeded").waitFor();
+    const week = page.getByRole("region", { name: "Last 7 days" });
+    await week.getByText("executions ended").waitFor();
+    await drawnIn(week, 1);
+    // Those who see no curve read the same.
+    await week.getByText("Executions by day, as a table").click();
+    const days = week.getByRole("table").getByRole("row");
+    await days
+      .filter({ hasText: /^\w{3}/ })
+      .first()
+      .waitFor();
+    expect(await days.count()).toBe(8);
+    expect((await days.allInnerTexts()).at(0)).toBe("Day\tsucceeded\tfailed\tstopped");
+    expect((await days.allInnerTexts()).at(-1)).toMatch(/^\d+ \w+\t0\t[1-9]\d*\t[1-9]\d*$/);
     await look(page);
     expect(faults).toEqual([]);
   });

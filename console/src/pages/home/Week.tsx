@@ -1,32 +1,23 @@
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { Chart } from "../../parts/chart/Chart.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Section } from "../../parts/Page.tsx";
 import { NamedExecutions } from "../executions/NamedExecutions.tsx";
+import { type Day, useDays } from "./use-days.ts";
 
 /** Rows of the list; the page of executions has all. */
 const ROWS = 5;
-const DAYS = 7;
-const DAY_MS = 86_400_000;
 
-/** The executions that failed last, and what workflows came to in the last seven days. */
+/** The executions that failed last, and how those of the last seven days ended, day by day. */
 export function Week() {
   const failed = useQuery(WorkflowService.method.listWorkflowExecutions, {
     filter: { hasFailedActions: true },
     pagination: { pageSize: ROWS },
   });
-  const dateRange = useMemo(() => {
-    const now = Date.now();
-    return {
-      startTime: timestampFromDate(new Date(now - DAYS * DAY_MS)),
-      // What ends while the page is open counts, too.
-      endTime: timestampFromDate(new Date(now + DAY_MS)),
-    };
-  }, []);
-  const week = useQuery(WorkflowService.method.getWorkflowExecutionSummary, { filter: { dateRange } });
+  const week = useDays();
   return (
     <>
       <Section
@@ -49,25 +40,67 @@ export function Week() {
       </Section>
       <Section title="Last 7 days">
         <Loaded reading={week} lines={1}>
-          {({ totalCount, successfulCount, failedCount }) => (
-            <dl className="figures-row figures">
-              <Figure name="executions ended" value={totalCount} />
-              <Figure name="succeeded" value={successfulCount} />
-              <Figure name="failed" value={failedCount} />
-              <Figure name="stopped" value={totalCount - successfulCount - failedCount} />
-            </dl>
-          )}
+          {(days) => <Days days={days} />}
         </Loaded>
       </Section>
     </>
   );
 }
 
-function Figure({ name, value }: { readonly name: string; readonly value: bigint }) {
+const dayText = (time: number): string =>
+  new Date(time * 1000).toLocaleDateString("en", { weekday: "short", day: "numeric" });
+const countText = (count: number): string => count.toLocaleString("en");
+
+function Days({ days }: { readonly days: readonly Day[] }) {
+  const { times, curves } = useMemo(
+    () => ({
+      times: days.map(({ start }) => start.getTime() / 1000),
+      curves: [
+        { label: "succeeded", tone: "done", values: days.map(({ succeeded }) => succeeded) },
+        { label: "failed", tone: "failed", values: days.map(({ failed }) => failed) },
+        { label: "stopped", tone: "waiting", values: days.map(({ stopped }) => stopped) },
+      ] as const,
+    }),
+    [days],
+  );
+  const [succeeded = 0, failed = 0, stopped = 0] = curves.map(({ values }) =>
+    values.reduce((sum, value) => sum + value, 0),
+  );
+  const ended = succeeded + failed + stopped;
+  if (ended === 0) {
+    return (
+      <Empty title="No execution has ended in these days.">
+        <p>Start a workflow on the page Workflows; how it ends is counted here.</p>
+      </Empty>
+    );
+  }
+  return (
+    <div className="stack">
+      <dl className="figures-row figures">
+        <Figure name="executions ended" value={ended} />
+        <Figure name="succeeded" value={succeeded} />
+        <Figure name="failed" value={failed} />
+        <Figure name="stopped" value={stopped} />
+      </dl>
+      <Chart
+        label="Executions by day"
+        head="Day"
+        isDaily
+        isCounted
+        times={times}
+        curves={curves}
+        timeText={dayText}
+        amountText={countText}
+      />
+    </div>
+  );
+}
+
+function Figure({ name, value }: { readonly name: string; readonly value: number }) {
   return (
     <div>
       <dt className="dim small">{name}</dt>
-      <dd>{value.toLocaleString()}</dd>
+      <dd>{countText(value)}</dd>
     </div>
   );
 }

@@ -17,6 +17,7 @@ import { State } from "../../../parts/State.tsx";
 import { Ago } from "../../../parts/Time.tsx";
 import type { PartProps } from "../Organization.tsx";
 import { Checks, Warnings } from "./Checks.tsx";
+import { Curves } from "./Curves.tsx";
 import { amountOf, exportLags, type FigureRow, labelsOf, rowsOf, SERVER, WORK } from "./figures.ts";
 import "../../../parts/work.css";
 
@@ -74,6 +75,7 @@ export function ServerHealth({ organizationId, isAdministrator }: PartProps) {
         </Loaded>
       </Section>
       <Warnings readiness={readiness} />
+      {health.data && <Curves health={health.data} readAt={health.dataUpdatedAt} />}
       {health.data && <Figures health={health.data} />}
     </>
   );

@@ -1,0 +1,86 @@
+import { lazy, Suspense, useState } from "react";
+import { DataTable } from "../DataTable.tsx";
+import { Details } from "../Details.tsx";
+import { TONES } from "./tones.ts";
+import "./chart.css";
+
+/** Loaded with the first curves that are shown: most pages have none. */
+const Plot = lazy(() => import("./Plot.tsx"));
+
+/** One curve of a chart. */
+export interface Curve {
+  readonly label: string;
+  readonly tone: keyof typeof TONES;
+  /** One for each time; null where nothing is known, which is a gap. */
+  readonly values: readonly (number | null)[];
+}
+
+/** What a chart shows. */
+export interface ChartProps {
+  readonly label: string;
+  /** Seconds since 1970, ascending. */
+  readonly times: readonly number[];
+  readonly curves: readonly Curve[];
+  /** Heads the column of times in the table. */
+  readonly head: string;
+  readonly timeText: (time: number) => string;
+  readonly amountText: (value: number) => string;
+  /** Whether the amounts are counts, of which there is no half. */
+  readonly isCounted?: boolean;
+  /** Whether each point is a day, which is marked and named. */
+  readonly isDaily?: boolean;
+}
+
+/** Most rows of the table: what is longer is there as a curve. */
+const ROWS = 60;
+
+/** Draws curves with their amounts at the pointer, or the last ones, and has the same as a table for those who see none. */
+export function Chart({ label, head, ...of }: ChartProps) {
+  const { times, curves, timeText, amountText } = of;
+  const [point, setPoint] = useState<number>();
+  const shown = point !== undefined && point < times.length ? point : times.length - 1;
+  const textOf = (value: number | null | undefined) => (typeof value === "number" ? amountText(value) : "–");
+  const rows = times.map((time, at) => ({ time, at })).slice(-ROWS);
+  return (
+    <figure className="chart" aria-label={label}>
+      <figcaption className="chart-head">
+        <span className="chart-name">{label}</span>
+        <span className="dim small figures">{timeText(times[shown] ?? 0)}</span>
+        {curves.map((curve) => (
+          <span key={curve.label} className="chart-key figures">
+            <svg className={`tone-${curve.tone}`} width="24" height="8" aria-hidden="true">
+              <line
+                x1="0"
+                x2="24"
+                y1="4"
+                y2="4"
+                stroke="currentColor"
+                strokeWidth="2"
+                strokeDasharray={TONES[curve.tone].dash.join(" ")}
+              />
+            </svg>
+            {curve.label} <b>{textOf(curve.values[shown])}</b>
+          </span>
+        ))}
+      </figcaption>
+      <Suspense fallback={<div className="chart-plot" />}>
+        <Plot {...of} onPoint={setPoint} />
+      </Suspense>
+      <Details className="chart-table" summary={`${label}, as a table`}>
+        <DataTable
+          label={label}
+          rows={rows}
+          keyOf={({ time }) => String(time)}
+          columns={[
+            { head, cell: ({ time }) => timeText(time) },
+            ...curves.map((curve) => ({
+              head: curve.label,
+              cell: ({ at }: { readonly at: number }) => textOf(curve.values[at]),
+              isNumeric: true,
+            })),
+          ]}
+        />
+      </Details>
+    </figure>
+  );
+}
