@@ -28,7 +28,11 @@ const HEIGHT = 800;
 const JPEG = { type: "jpeg", quality: 55 } as const;
 
 /** The headings to which pages are scrolled, by the names of the pages. */
-const HEADINGS: Readonly<Record<string, string>> = { "organization-retention": "What retention removes now" };
+const HEADINGS: Readonly<Record<string, string>> = {
+  "organization-retention": "What retention removes now",
+  "home-week": "Last 7 days",
+  "organization-server-curves": "Since this page was opened",
+};
 
 /** In the place of the beginning of names. */
 const FRONT = "front";
@@ -58,7 +62,8 @@ try {
   for (const { name, path, open } of windows(await placesOf(page, origin))) {
     if (!name.startsWith(begin)) continue;
     process.stdout.write(`${name}\n`);
-    wide += await take(page, origin + path, join(folder, name), { open: () => open(page) });
+    const heading = HEADINGS[name];
+    wide += await take(page, origin + path, join(folder, name), { heading, open: () => open(page) });
   }
   if ("home-empty".startsWith(begin)) {
     const restore = await emptied(page);

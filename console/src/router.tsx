@@ -163,6 +163,8 @@ interface OrganizationSearch {
   readonly id?: string | undefined;
   /** What members are searched by. */
   readonly q?: string | undefined;
+  /** The state of what the ledger of a webhook shows. */
+  readonly state?: string | undefined;
   /** Filters of the audit log. */
   readonly by?: string | undefined;
   readonly of?: string | undefined;
@@ -179,6 +181,7 @@ const organization = createRoute({
     ...tabOf(search),
     id: text(search.id),
     q: text(search.q),
+    state: text(search.state),
     by: text(search.by),
     of: text(search.of),
     action: text(search.action),

@@ -69,6 +69,23 @@ export const windows = ({ run, workflow, busyWorkflow }: Places): readonly Windo
     },
   },
   {
+    name: "home-week",
+    path: "/",
+    async open(page) {
+      await page.getByText("Failed executions and the last 7 days").click();
+      await page.locator("figure.chart canvas").waitFor();
+    },
+  },
+  {
+    name: "organization-server-curves",
+    path: "/organization?tab=server",
+    async open(page) {
+      await page.locator("figure.chart canvas").first().waitFor();
+      // Three readings more, so that there is a curve.
+      await page.waitForTimeout(15_000);
+    },
+  },
+  {
     name: "start-agent",
     path: "/agents",
     async open(page) {

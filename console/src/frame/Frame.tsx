@@ -52,8 +52,9 @@ function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isR
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const events = useEvents();
   const isLoading = useRouterState({ select: ({ isLoading }) => isLoading });
+  // Also while somebody types: no field needs these keys.
+  useHotkeys([["mod+K", palette.toggle]], []);
   useHotkeys([
-    ["mod+K", palette.toggle],
     ["?", help.toggle],
     ["j", () => moveBetweenRows(1)],
     ["k", () => moveBetweenRows(-1)],

@@ -27,6 +27,14 @@ const PAGES: readonly Target[] = [
 
 /** Goes to anything by its name or id: a page, a project, a workflow, a run, an execution or a member; and does the page's actions. */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
+  // Who was typing goes on where they were.
+  const [before] = useState(() => document.activeElement);
+  useEffect(
+    () => () => {
+      if (before instanceof HTMLElement && document.activeElement === document.body) before.focus();
+    },
+    [before],
+  );
   return (
     <Modal
       opened

@@ -101,6 +101,9 @@ export function StartRun() {
             />
             <NativeSelect
               label="Mode"
+              // Below the field, where it is never cut.
+              description={MODES.find(([value]) => String(value) === mode)?.[2]}
+              inputWrapperOrder={["label", "input", "description"]}
               value={mode}
               onChange={(event) => setMode(event.currentTarget.value)}
               data={MODES.map(([value, label]) => ({ value: String(value), label }))}

@@ -21,10 +21,10 @@ export const runTitle = ({ id, metadata }: AgentExecution): string =>
 export const GOING_ON = [Phase.PENDING, Phase.RUNNING, Phase.WAITING_FOR_INPUT];
 
 /** The modes in which an agent works, in words: a name, and what it means. */
-export const MODES: readonly (readonly [AgentMode, string])[] = [
-  [AgentMode.EXECUTION, "Work: performs tasks and makes changes"],
-  [AgentMode.PLANNING, "Plan: analyses, and changes nothing"],
-  [AgentMode.SPEC, "Specify: plans first, then implements with you"],
-  [AgentMode.RALPH, "On its own: plans and implements without asking in between"],
-  [AgentMode.GOAL, "Goal: takes the message as an objective"],
+export const MODES: readonly (readonly [mode: AgentMode, label: string, explanation: string])[] = [
+  [AgentMode.EXECUTION, "Work", "Performs tasks and makes changes."],
+  [AgentMode.PLANNING, "Plan", "Analyses, and changes nothing."],
+  [AgentMode.SPEC, "Specify", "Plans first, then implements with you."],
+  [AgentMode.RALPH, "On its own", "Plans and implements without asking in between."],
+  [AgentMode.GOAL, "Goal", "Takes the message as an objective."],
 ];

@@ -11,6 +11,7 @@ import { Page, TabLinks } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
+import { useMayChange } from "../organization/may-change.ts";
 import { Sharing } from "../sharing/Sharing.tsx";
 import { ProjectClasses } from "./ProjectClasses.tsx";
 import { ProjectEditors } from "./ProjectEditors.tsx";
@@ -39,6 +40,11 @@ export function Project() {
     },
   });
   const project = reading.data?.project;
+  const mayChange = useMayChange({
+    creator: project?.metadata?.creator,
+    resourceType: ResourceType.PROJECT,
+    resourceId: project?.id ?? "",
+  });
   if (!project) {
     return (
       <Page title="Project">
@@ -59,23 +65,26 @@ export function Project() {
             made by <Who subject={metadata?.creator} />, changed <Ago at={metadata?.updatedAt} />
           </span>
           <span>used by {(usedBy?.totalSubjects ?? 0).toLocaleString()}</span>
+          {mayChange === false && <span>Who made it, and administrators, change and delete it.</span>}
         </>
       }
       actions={
-        <ConfirmButton
-          label="Delete project"
-          question="No environment can be made of it any more. Those that there are go on, and it is removed with the last of them."
-          disabled={isEnding}
-          onConfirm={() => remove.mutate({ projectId })}
-          isBusy={remove.isPending}
-        />
+        mayChange && (
+          <ConfirmButton
+            label="Delete project"
+            question="No environment can be made of it any more. Those that there are go on, and it is removed with the last of them."
+            disabled={isEnding}
+            onConfirm={() => remove.mutate({ projectId })}
+            isBusy={remove.isPending}
+          />
+        )
       }
     >
       <Problem error={reading.error ?? remove.error} />
       <TabLinks current={tab} tabs={TABS} reset={{ archived: undefined }} />
       {tab === "environments" && <ProjectEnvironments projectId={projectId} />}
       {tab === "classes" && <ProjectClasses project={project} onSaved={() => void reading.refetch()} />}
-      {tab === "prebuilds" && <ProjectPrebuilds project={project} />}
+      {tab === "prebuilds" && <ProjectPrebuilds project={project} mayChange={mayChange === true} />}
       {tab === "editors" && <ProjectEditors project={project} onSaved={() => void reading.refetch()} />}
       {tab === "sharing" && (
         <Sharing

@@ -35,7 +35,14 @@ const PHASES: Readonly<Record<Phase, readonly [Tone, string]>> = {
 };
 
 /** The workspaces that runners have prepared, or are preparing, for a project's environments. */
-export function ProjectPrebuilds({ project }: { readonly project: Project }) {
+export function ProjectPrebuilds({
+  project,
+  mayChange,
+}: {
+  readonly project: Project;
+  /** Whether the person may start, cancel and delete prebuilds: those who may change the project. */
+  readonly mayChange: boolean;
+}) {
   const list = useInfiniteQuery(
     PrebuildService.method.listPrebuilds,
     { ...FIRST_PAGE, filter: { projectIds: [project.id] } },
@@ -58,6 +65,7 @@ export function ProjectPrebuilds({ project }: { readonly project: Project }) {
     <Section
       title="Prebuilds"
       more={
+        mayChange &&
         classIds.length > 0 &&
         project.desiredPhase !== ProjectPhase.DELETED && (
           <DialogButton label="Start prebuild">
@@ -102,28 +110,32 @@ export function ProjectPrebuilds({ project }: { readonly project: Project }) {
                 { head: "State", cell: (row) => <HowFar prebuild={row} /> },
                 { head: "By", cell: (row) => <By prebuild={row} />, isExtra: true },
                 { head: "Made", cell: ({ metadata }) => <Ago at={metadata?.createdAt} /> },
-                {
-                  head: "Action",
-                  cell: (row) => (
-                    <div className="row-actions">
-                      {isUnfinished(row) && (
-                        <ConfirmButton
-                          label="Cancel"
-                          question="Its runner stops, and removes what there is of it."
-                          onConfirm={() => cancel.mutate({ prebuildId: row.id })}
-                          isBusy={cancel.isPending && cancel.variables.prebuildId === row.id}
-                        />
-                      )}
-                      <ConfirmButton
-                        label="Delete"
-                        question="No environment starts from it any more; those that have keep their copies."
-                        disabled={row.status?.phase === Phase.DELETING}
-                        onConfirm={() => remove.mutate({ prebuildId: row.id })}
-                        isBusy={remove.isPending && remove.variables.prebuildId === row.id}
-                      />
-                    </div>
-                  ),
-                },
+                ...(mayChange
+                  ? [
+                      {
+                        head: "Action",
+                        cell: (row: Prebuild) => (
+                          <div className="row-actions">
+                            {isUnfinished(row) && (
+                              <ConfirmButton
+                                label="Cancel"
+                                question="Its runner stops, and removes what there is of it."
+                                onConfirm={() => cancel.mutate({ prebuildId: row.id })}
+                                isBusy={cancel.isPending && cancel.variables.prebuildId === row.id}
+                              />
+                            )}
+                            <ConfirmButton
+                              label="Delete"
+                              question="No environment starts from it any more; those that have keep their copies."
+                              disabled={row.status?.phase === Phase.DELETING}
+                              onConfirm={() => remove.mutate({ prebuildId: row.id })}
+                              isBusy={remove.isPending && remove.variables.prebuildId === row.id}
+                            />
+                          </div>
+                        ),
+                      },
+                    ]
+                  : []),
               ]}
             />
           );

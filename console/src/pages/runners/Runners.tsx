@@ -9,18 +9,23 @@ import { Page } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { ShownOnce } from "../../parts/ShownOnce.tsx";
 import { RunnersSection } from "../home/RunnersSection.tsx";
+import { useIsAdministrator } from "../organization/may-change.ts";
 import { Readiness } from "./Readiness.tsx";
 
 /** The runners of the organization, the command that starts another one, and whether the server is ready. */
 export function Runners() {
   const [isOpen, dialog] = useDisclosure();
+  const isAdministrator = useIsAdministrator();
   return (
     <Page
       title="Runners"
+      facts={isAdministrator === false && <span>You are a member: administrators create runners.</span>}
       actions={
-        <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={dialog.open}>
-          Create runner
-        </Button>
+        isAdministrator && (
+          <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={dialog.open}>
+            Create runner
+          </Button>
+        )
       }
     >
       <RunnersSection />

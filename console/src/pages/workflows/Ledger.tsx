@@ -158,9 +158,11 @@ function What({ entry }: { readonly entry: WorkflowTriggerEvent }) {
   const event = EVENTS.find(([kind]) => kind === pullRequestEvent)?.[1];
   return (
     <>
-      {SOURCES[source]}
-      {triggerIndex !== undefined && <span className="dim">, trigger {triggerIndex + 1}</span>}
-      {redeliveredEventId && <span className="dim">, again</span>}
+      <div>
+        {SOURCES[source]}
+        {triggerIndex !== undefined && <span className="dim">, trigger {triggerIndex + 1}</span>}
+        {redeliveredEventId && <span className="dim">, again</span>}
+      </div>
       {pullRequest && (
         <div className="dim small">
           {event} {pullRequest.title}

@@ -147,7 +147,7 @@ export function Composer({ runId, isStopped }: ComposerProps) {
             onChange={(event) => setMode(Number(event.currentTarget.value))}
             data={[
               { value: String(AgentMode.UNSPECIFIED), label: "Mode as before" },
-              ...MODES.map(([value, label]) => ({ value: String(value), label: label.split(":")[0] ?? "" })),
+              ...MODES.map(([value, label]) => ({ value: String(value), label })),
             ]}
           />
           <span className="dim small extra">Ctrl Enter sends it.</span>

@@ -20,6 +20,7 @@ import { Block, isRunning, Said, StepState } from "./Block.tsx";
 import { Composer } from "./Composer.tsx";
 import { GoalView } from "./GoalView.tsx";
 import { type Item, itemsOf, type Step, sizeOf } from "./items.ts";
+import { LostTurn } from "./LostTurn.tsx";
 import { PlanView } from "./PlanView.tsx";
 import { Queue } from "./Queue.tsx";
 import { SubagentTree } from "./SubagentTree.tsx";
@@ -99,6 +100,7 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
               {newCount.toLocaleString()} new
             </Button>
           )}
+          <LostTurn run={run} revision={inputs.data?.queueRevision ?? 0n} />
           <Queue runId={run.id} queue={queue} revision={inputs.data?.queueRevision ?? 0n} />
           <Composer runId={run.id} isStopped={isStopped} />
           {usage?.case === "usage" && <UsageLine usage={usage.value} />}

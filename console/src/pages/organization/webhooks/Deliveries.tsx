@@ -1,7 +1,6 @@
 import { useInfiniteQuery, useMutation, useQuery } from "@connectrpc/connect-query";
 import { Button, NativeSelect } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import {
   EventDeliveryState as DeliveryState,
   type EventDelivery,
@@ -33,12 +32,22 @@ const VERDICTS: Readonly<Record<Verdict, string>> = {
   [Verdict.UNREADABLE]: "Not understood",
 };
 
+/** The states by their names in the address, such as `failed`. */
+const STATE_NAMES = new Map(
+  Object.keys(STATES)
+    .map((value) => Number(value) as DeliveryState)
+    .filter((value) => value !== DeliveryState.UNSPECIFIED)
+    .map((value) => [DeliveryState[value].toLowerCase(), value]),
+);
+
 /** How often the ledger is read again: what is sent makes no events. */
 const READ_MS = 3_000;
 
 /** The ledger of a webhook: each event, what came of sending it, and a button that sends it again. */
 export function Deliveries({ subscriptionId }: { readonly subscriptionId: string }) {
-  const [state, setState] = useState(DeliveryState.UNSPECIFIED);
+  const { state: chosen = "" } = useSearch({ from: "/organization" });
+  const navigate = useNavigate({ from: "/organization" });
+  const state = STATE_NAMES.get(chosen) ?? DeliveryState.UNSPECIFIED;
   const subscription = useQuery(EventSubscriptionService.method.getEventSubscription, {
     eventSubscriptionId: subscriptionId,
   });
@@ -68,12 +77,19 @@ export function Deliveries({ subscriptionId }: { readonly subscriptionId: string
           <NativeSelect
             size="xs"
             aria-label="State"
-            value={String(state)}
-            onChange={(event) => setState(Number(event.currentTarget.value) as DeliveryState)}
-            data={Object.entries(STATES).map(([value, [, word]]) => ({
-              value,
-              label: Number(value) === DeliveryState.UNSPECIFIED ? "Every state" : word,
-            }))}
+            value={state === DeliveryState.UNSPECIFIED ? "" : chosen}
+            onChange={(event) => {
+              const value = event.currentTarget.value || undefined;
+              void navigate({
+                search: (before) => ({ ...before, state: value }),
+                replace: true,
+                resetScroll: false,
+              });
+            }}
+            data={[
+              { value: "", label: "Every state" },
+              ...[...STATE_NAMES].map(([value, each]) => ({ value, label: STATES[each][1] })),
+            ]}
           />
         }
       >

@@ -61,7 +61,7 @@ export function Triggers({ workflow }: { readonly workflow: Workflow }) {
             A POST to it starts the workflow, or tells of a pull request. It is signed with the secret; the
             page docs/workflows.md has the forms, and how source-control hosts are set up.
           </p>
-          <WebhookSecret workflowId={workflow.id} />
+          <WebhookSecret workflow={workflow} />
         </div>
       </Section>
       <Section title="Try the webhook">

@@ -1,17 +1,21 @@
 import { createClient } from "@connectrpc/connect";
 import { Button } from "@mantine/core";
 import { useState } from "react";
+import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { transport } from "../../../api/server.tsx";
 import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
 import { Dialog } from "../../../parts/Dialog.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { ShownOnce } from "../../../parts/ShownOnce.tsx";
+import { useMayChange } from "../../organization/may-change.ts";
 
 const workflows = createClient(WorkflowService, transport);
 
 /** Shows the secret of a webhook, or makes another. It is in no cache, and gone from the page when it is closed. */
-export function WebhookSecret({ workflowId }: { readonly workflowId: string }) {
+export function WebhookSecret({ workflow }: { readonly workflow: Workflow }) {
+  const workflowId = workflow.id;
+  const mayRead = useMayChange({ creator: workflow.metadata?.creator });
   const [secret, setSecret] = useState("");
   const [error, setError] = useState<unknown>();
   const [isBusy, setIsBusy] = useState(false);
@@ -26,6 +30,8 @@ export function WebhookSecret({ workflowId }: { readonly workflowId: string }) {
       setIsBusy(false);
     }
   };
+  if (mayRead === undefined) return null;
+  if (!mayRead) return <p className="dim">Who made the workflow, and administrators, see the secret.</p>;
   return (
     <>
       <Problem error={error} />

@@ -1,0 +1,43 @@
+import { useQuery } from "@connectrpc/connect-query";
+import type { ResourceType } from "#gen/service/v1/event_pb.js";
+import { ResourceRole } from "#gen/service/v1/group_pb.js";
+import { GroupService } from "#gen/service/v1/group_service_pb.js";
+import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
+import { usePerson } from "../../api/person.tsx";
+import { useOwnRole } from "./own-role.ts";
+
+/** Reads whether the person who is signed in administers the organization; undefined until it is known. */
+export function useIsAdministrator(): boolean | undefined {
+  const { user } = usePerson();
+  const role = useOwnRole(user?.organizationId ?? "", user?.id ?? "");
+  return role && role === "administrator";
+}
+
+/** A resource that its creator and administrators change, and members of groups that administer it. */
+interface Shared {
+  readonly creator: Subject | undefined;
+  /** Undefined where no group can have a role on it. */
+  readonly resourceType?: ResourceType;
+  readonly resourceId?: string;
+}
+
+/**
+ * Reads whether the person who is signed in may change a resource; undefined until it is known. Where groups administer
+ * the resource the server says who is in them, and so whether it is true.
+ */
+export function useMayChange({ creator, resourceType, resourceId = "" }: Shared): boolean | undefined {
+  const { user } = usePerson();
+  const isAdministrator = useIsAdministrator();
+  const isOwn = creator?.principal === Principal.USER && creator.id === user?.id;
+  const isMember = user !== undefined && isAdministrator === false && !isOwn;
+  const shares = useQuery(
+    GroupService.method.listRoleAssignments,
+    { resourceType, resourceId, pagination: { pageSize: 100 } },
+    { enabled: isMember && resourceType !== undefined && resourceId !== "" },
+  );
+  if (isAdministrator || (user !== undefined && isOwn)) return true;
+  if (!isMember) return undefined;
+  if (resourceType === undefined) return false;
+  if (shares.error) return true;
+  return shares.data?.roleAssignments.some(({ role }) => role === ResourceRole.ADMIN);
+}
