@@ -83,7 +83,7 @@ export async function valued(field: Locator, value: string): Promise<void> {
 export const without = (page: Page, selector: string): Promise<void> =>
   page.locator(`:root:has(h1):not(:has(${selector}))`).waitFor({ state: "attached" });
 
-/** Waits until a part of a page has as many charts as it should, each with its first curve in the colour of its key. */
+/** Waits until a part of a page has as many charts as it should, each with a curve in the colour of one of its keys. */
 export async function drawnIn(part: Locator, count: number): Promise<void> {
   await until(
     () => part.locator("figure.chart").evaluateAll(inksOf),
@@ -92,21 +92,23 @@ export async function drawnIn(part: Locator, count: number): Promise<void> {
   );
 }
 
-/** Counts, in a page, the points of each chart's canvas that have the colour of its first key. */
+/** Counts, in a page, the points of each chart's canvas that have the colour of one of its keys. */
 function inksOf(charts: Element[]): number[] {
   return charts.map((chart) => {
     const canvas = chart.querySelector("canvas");
-    const key = chart.querySelector("svg.tone-done, svg.tone-running, svg.tone-asks");
     const drawing = canvas?.getContext("2d");
-    if (!canvas || !key || !drawing || canvas.width === 0) return 0;
-    const [red = 0, green = 0, blue = 0] = (getComputedStyle(key).color.match(/\d+/g) ?? []).map(Number);
+    if (!canvas || !drawing || canvas.width === 0) return 0;
     const { data } = drawing.getImageData(0, 0, canvas.width, canvas.height);
-    let ink = 0;
-    for (let at = 0; at < data.length; at += 4) {
-      const off = [red, green, blue].map((part, channel) => Math.abs(part - (data[at + channel] ?? 0)));
-      if ((data[at + 3] ?? 0) > 100 && Math.max(...off) < 24) ink++;
-    }
-    return ink;
+    const inks = [...chart.querySelectorAll("figcaption svg")].map((key) => {
+      const [red = 0, green = 0, blue = 0] = (getComputedStyle(key).color.match(/\d+/g) ?? []).map(Number);
+      let ink = 0;
+      for (let at = 0; at < data.length; at += 4) {
+        const off = [red, green, blue].map((part, channel) => Math.abs(part - (data[at + channel] ?? 0)));
+        if ((data[at + 3] ?? 0) > 100 && Math.max(...off) < 24) ink++;
+      }
+      return ink;
+    });
+    return Math.max(...inks);
   });
 }
 

@@ -8,6 +8,8 @@ import { TONES } from "./tones.ts";
 const HEIGHT = 160;
 /** Pixels for the words of the vertical axis. */
 const WORDS = 76;
+/** Pixels from which on each day has its name below it. */
+const NARROW = 480;
 const FONT = "12px system-ui, sans-serif";
 
 interface PlotProps extends Omit<ChartProps, "label" | "head"> {
@@ -75,7 +77,13 @@ function optionsOf(latest: { readonly current: PlotProps }, element: HTMLElement
         gap: 10,
         space: 72,
         ...(isDaily && { splits: ({ data }: UPlot) => [...data[0]], space: 0 }),
-        values: (_plot, splits) => splits.map((time) => latest.current.timeText(time)),
+        values({ width }, splits) {
+          // Where the names of all days do not fit, every second one has one.
+          const step = isDaily && width < NARROW ? 2 : 1;
+          return splits.map((time, at) =>
+            (splits.length - 1 - at) % step === 0 ? latest.current.timeText(time) : "",
+          );
+        },
       },
       {
         ...{ ...axis, grid, size: WORDS, space: 40 },

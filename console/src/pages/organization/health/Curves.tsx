@@ -66,7 +66,7 @@ function amountIn({ server, organization }: Health, [, , name, state]: Follows):
   const found = [...server, ...organization].filter(
     (figure) => figure.name === name && (state === undefined || Object.values(figure.labels).includes(state)),
   );
-  // Of what has a state, none is told where there is none.
+  // Where nothing has a state, the server sends no figure for it.
   const none = state !== undefined && organization.length > 0 ? 0 : null;
   return found.length === 0 ? none : found.reduce((sum, { value }) => sum + value, 0);
 }
