@@ -8,7 +8,7 @@ import { formatTraceparent, type TraceParent } from "../../domain/trace/trace-co
 import type { Actor, Locks, Store, WriteTransaction } from "../../store/store.ts";
 import { requireNotRevoked } from "./authenticated-caller.ts";
 import { replayOrRun, responseOf } from "./idempotency.ts";
-import { withinQuota } from "./storage-quota.ts";
+import { readQuotaAhead, withinQuota } from "./storage-quota.ts";
 
 /** The context key of the authenticated caller. */
 export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller | undefined>(undefined, {
@@ -104,21 +104,39 @@ export async function writeAsCaller<T>(
   store: Store,
   ctx: HandlerContext,
   fn: (tx: WriteTransaction, caller: Caller) => Promise<T>,
+  options?: CallerWriteOptions,
+): Promise<T> {
+  return writeReadAsCaller(store, ctx, async (tx, caller) => () => fn(tx, caller), options);
+}
+
+/**
+ * Does the same as {@link writeAsCaller} for an operation that begins by reading, which goes on while the caller is
+ * verified and its quota read: `read` changes nothing and refuses nothing, and returns the function that writes.
+ */
+export async function writeReadAsCaller<T>(
+  store: Store,
+  ctx: HandlerContext,
+  read: (tx: WriteTransaction, caller: Caller) => Promise<() => Promise<T>>,
   { isExempt = isExemptFromQuota(ctx), alsoLocks }: CallerWriteOptions = {},
 ): Promise<T> {
   const shared = ctx.values.get(sharedWriteKey);
   if (shared) {
     const { tx, caller } = shared;
-    return isExempt ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller));
+    const write = await read(tx, caller);
+    return isExempt ? write() : withinQuota(tx, caller, write);
   }
   const operation = operationOf(ctx);
-  const replay = await writePartAsCaller(
+  const replay = await writeReadPartAsCaller(
     store,
     ctx,
-    (tx, caller) =>
-      replayOrRun(tx, ctx, caller, operation, () =>
-        isExempt ? fn(tx, caller) : withinQuota(tx, caller, () => fn(tx, caller)),
-      ),
+    async (tx, caller) => {
+      const [write] = await Promise.all([
+        read(tx, caller),
+        isExempt ? undefined : readQuotaAhead(tx, caller),
+      ]);
+      return () =>
+        replayOrRun(tx, ctx, caller, operation, () => (isExempt ? write() : withinQuota(tx, caller, write)));
+    },
     alsoLocks,
   );
   return responseOf(ctx, replay);

@@ -9,6 +9,11 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
  */
 const QUOTA_MARGIN_BYTES = 1024 ** 3;
 
+/** Reads with other rows what {@link withinQuota} needs to know, once per commit. */
+export async function readQuotaAhead(tx: WriteTransaction, { organizationId }: Scope): Promise<void> {
+  if (tx.quotaBytes !== Number.POSITIVE_INFINITY) await tx.readWriteBack(bytesBeforeCommit, organizationId);
+}
+
 /**
  * Calls `write`, and requires that the organization stays within its storage quota.
  * It does not undo the changes when it throws: the whole write fails, or the

@@ -21,6 +21,7 @@ import {
 } from "#gen/service/v1/project_service_pb.js";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import type { Policies } from "../../domain/policy/policies.ts";
 import { becomesSourceSetter, requireMayPrebuildAs } from "../../domain/project/prebuild-executor.ts";
 import {
   deletedProject,
@@ -39,7 +40,7 @@ import {
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import { findStoredProject, insertProject, updateProject } from "../../store/project/project.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
-import { callerOf, requireOwnership, writeAsCaller } from "../call/call.ts";
+import { callerOf, requireOwnership, writeAsCaller, writeReadAsCaller } from "../call/call.ts";
 import { checkInSlices } from "../call/check-in-slices.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { longTextsKey } from "../call/short-reads.ts";
@@ -78,9 +79,10 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
   }
 
   createProject(req: CreateProjectRequest, ctx: HandlerContext) {
-    return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => ({
-      project: await createProject(tx, caller, req),
-    }));
+    return writeReadAsCaller(this.#deps.store, ctx, async (tx, caller) => {
+      const policies = await findPolicies(tx.db, caller);
+      return async () => ({ project: await createProject(tx, caller, policies, req) });
+    });
   }
 
   createProjectFromEnvironment(req: CreateProjectFromEnvironmentRequest, ctx: HandlerContext) {
@@ -93,7 +95,9 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       // A copied source keeps its setters: those who chose it for the environment.
       const setters = await findSourceSetters(tx.db, caller, "environment", environment);
       const withName = name === undefined ? template : { ...template, name };
-      return { project: await createProject(tx, caller, withName, setters) };
+      return {
+        project: await createProject(tx, caller, await findPolicies(tx.db, caller), withName, setters),
+      };
     });
   }
 
@@ -105,7 +109,8 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       elements: projects,
       async write(tx, caller, element) {
         requireChecked(element);
-        return tx.attempt(() => withinQuota(tx, caller, () => createProject(tx, caller, element)));
+        const create = async () => createProject(tx, caller, await findPolicies(tx.db, caller), element);
+        return tx.attempt(() => withinQuota(tx, caller, create));
       },
       respond: (createdProjects, failed) => ({
         createdProjects,
@@ -187,10 +192,11 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
 async function createProject(
   tx: WriteTransaction,
   caller: Caller,
+  policies: Policies,
   template: ProjectTemplate,
   sourceSetBy: readonly Subject[] = [caller.subject],
 ): Promise<Project> {
-  requireProjectCreationAllowed(await findPolicies(tx.db, caller), caller.role);
+  requireProjectCreationAllowed(policies, caller.role);
   const project = newProject(template, {
     id: tx.newId(),
     organizationId: caller.organizationId,
