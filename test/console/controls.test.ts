@@ -7,7 +7,7 @@ import {
   startConversation,
 } from "../harness/agent-conversation.ts";
 import { post, repository } from "../harness/call.ts";
-import { succeeded } from "../harness/fake-runner.ts";
+import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { expireAllLeases, LONG_LEASES } from "../harness/lease.ts";
 import { addMember } from "../harness/member.ts";
 import { startHostedRunner, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
@@ -68,6 +68,22 @@ test("members see no button that the server refuses them, and why", async () => 
   await look(member.page);
   expect([...member.faults, ...visit.faults]).toEqual([]);
   await member.context.close();
+});
+
+test("a runner is paused, goes on, and is deleted", async () => {
+  const { page, origin, faults } = visit;
+  await registerRunner(server, { name: "In the cellar" });
+  await page.goto(`${origin}/runners`);
+  const row = page.getByRole("row", { name: /^In the cellar/ });
+  await row.getByRole("button", { name: "Pause" }).click();
+  await row.getByText("Paused", { exact: true }).waitFor();
+  await look(page);
+  await row.getByRole("button", { name: "Resume" }).click();
+  await row.getByText("Active", { exact: true }).waitFor();
+  await row.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await row.waitFor({ state: "detached" });
+  expect(faults).toEqual([]);
 });
 
 test("Ctrl-K opens the palette while somebody types, and leaves what was typed", async () => {

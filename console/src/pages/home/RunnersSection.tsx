@@ -1,5 +1,6 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { callJson } from "../../api/json.ts";
 import { DataTable } from "../../parts/DataTable.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
@@ -8,7 +9,7 @@ import { State, type Tone } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
 
 /** What the contract's JSON has of a runner. */
-interface Runner {
+export interface Runner {
   readonly runnerId: string;
   readonly name: string;
   readonly kind?: string;
@@ -55,8 +56,13 @@ async function listRunners(signal: AbortSignal): Promise<readonly Runner[]> {
   return runners;
 }
 
+interface RunnersSectionProps {
+  /** Draws what can be done with a runner of the organization. */
+  readonly actions?: ((runner: Runner) => ReactNode) | undefined;
+}
+
 /** The runners of the organization and their health. */
-export function RunnersSection() {
+export function RunnersSection({ actions }: RunnersSectionProps) {
   const runners = useQuery({ queryKey: KEY, queryFn: ({ signal }) => listRunners(signal) });
   return (
     <Section title="Runners" count={runners.data?.length}>
@@ -72,6 +78,7 @@ export function RunnersSection() {
           ) : (
             <DataTable
               label="Runners"
+              isStacked={actions !== undefined}
               rows={rows}
               keyOf={({ runnerId }) => runnerId}
               columns={[
@@ -93,6 +100,14 @@ export function RunnersSection() {
                     <Ago at={status?.updatedAt ? timestampFromDate(new Date(status.updatedAt)) : undefined} />
                   ),
                 },
+                ...(actions
+                  ? [
+                      {
+                        head: "Action",
+                        cell: (runner: Runner) => runner.kind !== OF_MEMBERS && actions(runner),
+                      },
+                    ]
+                  : []),
               ]}
             />
           )

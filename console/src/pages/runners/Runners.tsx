@@ -11,6 +11,7 @@ import { ShownOnce } from "../../parts/ShownOnce.tsx";
 import { RunnersSection } from "../home/RunnersSection.tsx";
 import { useIsAdministrator } from "../organization/may-change.ts";
 import { Readiness } from "./Readiness.tsx";
+import { RunnerActions } from "./RunnerActions.tsx";
 
 /** The runners of the organization, the command that starts another one, and whether the server is ready. */
 export function Runners() {
@@ -28,7 +29,7 @@ export function Runners() {
         )
       }
     >
-      <RunnersSection />
+      <RunnersSection actions={isAdministrator ? (runner) => <RunnerActions runner={runner} /> : undefined} />
       <Readiness />
       <Modal
         opened={isOpen}
