@@ -146,7 +146,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     now: deps.now,
     onUpdateFailure: (err) => log.warn({ err }, "the last use of a token was not written"),
   });
-  const limits = createCallLimits(config, store.others, () => performance.now());
+  const limits = createCallLimits(config, store.others, () => performance.now(), newId());
   const admission = createAdmission(authenticate, readiness);
   // Known once it listens; before, nobody can ask.
   let origin: SessionOrigin | undefined;

@@ -90,7 +90,7 @@ const RATE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_CALLS_PER_TOKEN",
     default: "120000",
-    help: "calls in a minute with one token, a tenth of them at once",
+    help: "calls in a minute with one token, a twentieth of them at once",
     read: integer(1, most),
   }),
   callsPerAccount: setting({
@@ -98,7 +98,7 @@ const RATE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_CALLS_PER_ACCOUNT",
     default: "240000",
-    help: "calls in a minute of one account with all of its tokens, a tenth of them at once",
+    help: "calls in a minute of one account with all of its tokens, a twentieth of them at once",
     read: integer(1, most),
   }),
   callsPerServer: setting({
@@ -114,7 +114,7 @@ const RATE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_REFUSALS_PER_ADDRESS",
     default: "60000",
-    help: "requests in a minute from one address that are refused without a known caller, a tenth of them at once; then none is looked at",
+    help: "requests in a minute from one address that are refused without a known caller, a twentieth of them at once; then none is looked at",
     read: integer(1, most),
   }),
   connectionsPerAddress: setting({

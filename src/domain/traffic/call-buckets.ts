@@ -5,11 +5,15 @@ const FORGET_MS = 60_000;
 const MAX_BUCKETS = 100_000;
 
 /** The share of a minute's calls that may come at once; the rest of the minute gives the others. */
-const BURST = 0.1;
-
-/** A bucket that has less than this share of its burst is shared with other servers. */
-const SHARE_BELOW = 0.8;
-
+const BURST = 0.05;
+/** What a minute lets through at most, in limits: a little more, as several servers let a little less through. */
+const MOST = 1.03;
+/** The share of its limit that comes back to a bucket in a minute at least: where the burst is all of the limit. */
+const LEAST_RATE = 0.1;
+/** As many calls as come back in this time are shared with other servers; fewer wait until there are as many. */
+const SHARED_MS = 100;
+/** A bucket holds what comes back in this time at least: others report the calls of a second at once. */
+const LEAST_BURST_MS = 1_000;
 const MINUTE_MS = 60_000;
 
 /** The calls that are left to a token, an account or an address. */
@@ -23,14 +27,14 @@ export interface CallBucket {
 }
 
 /**
- * Buckets of tokens, one for each key. A tenth of the calls of a minute may come at once, and the other nine tenths
- * come back evenly over a minute: so never more than the limit are let through in any minute, and never fewer than nine
- * tenths of it.
+ * Buckets of tokens, one for each key. A twentieth of the calls of a minute may come at once, and the rest comes back
+ * evenly over a minute: so a server by itself lets no more than 103 % of the limit through in any minute, and no fewer than
+ * 98 %. Several servers divide what may come at once, and each hears what the others let through.
  */
 export class CallBuckets {
   readonly limit: number;
-  /** Calls that may come at once. */
-  readonly burst: number;
+  #burst: number;
+  readonly #whole: number;
   readonly #perMs: number;
   #young = new Map<string, CallBucket>();
   #old = new Map<string, CallBucket>();
@@ -39,8 +43,20 @@ export class CallBuckets {
   /** @param limit calls in a minute, at least 1 */
   constructor(limit: number) {
     this.limit = limit;
-    this.burst = Math.max(1, limit * BURST);
-    this.#perMs = Math.max(limit - this.burst, limit * BURST) / MINUTE_MS;
+    this.#whole = Math.max(1, limit * BURST);
+    this.#burst = this.#whole;
+    this.#perMs = Math.max(limit * MOST - this.#whole, limit * LEAST_RATE) / MINUTE_MS;
+  }
+
+  /** Calls that may come at once, at this server. */
+  get burst(): number {
+    return this.#burst;
+  }
+
+  /** Divides what may come at once among servers. @param servers how many there are, this one included */
+  divideAmong(servers: number): void {
+    const least = Math.min(this.#whole, this.#perMs * LEAST_BURST_MS);
+    this.#burst = Math.max(1, this.#whole / servers, least);
   }
 
   /**
@@ -69,14 +85,13 @@ export class CallBuckets {
 
   /** Returns how long it takes until a bucket of this level is full, in milliseconds. */
   msToFull(level: number): number {
-    return Math.max(0, this.burst - level) / this.#perMs;
+    return Math.max(0, this.#burst - level) / this.#perMs;
   }
 
   /** Returns the calls to share with other servers, the most used first, and counts them as shared. */
   takeUnshared(most: number): [key: string, calls: number][] {
-    const used = [...this.#young].filter(
-      ([, { level, unshared }]) => unshared >= 1 && level < this.burst * SHARE_BELOW,
-    );
+    const least = Math.max(1, this.#perMs * SHARED_MS);
+    const used = [...this.#young].filter(([, { unshared }]) => unshared >= least);
     const first = used.toSorted(([, one], [, other]) => other.unshared - one.unshared).slice(0, most);
     return first.map(([key, bucket]) => {
       const { unshared } = bucket;
@@ -100,17 +115,13 @@ export class CallBuckets {
     if (now - this.#turnedAt >= FORGET_MS || this.#young.size >= MAX_BUCKETS) this.#turn(now);
     let bucket = this.#young.get(key);
     if (!bucket) {
-      bucket = this.#old.get(key) ?? { level: this.burst, at: now, unshared: 0 };
+      bucket = this.#old.get(key) ?? { level: this.#burst, at: now, unshared: 0 };
       this.#old.delete(key);
       this.#young.set(key, bucket);
     }
     const level = bucket.level + (now - bucket.at) * this.#perMs;
     bucket.at = now;
-    if (level < this.burst) bucket.level = level;
-    else {
-      bucket.level = this.burst;
-      bucket.unshared = 0;
-    }
+    bucket.level = Math.min(level, this.#burst);
     return bucket;
   }
 

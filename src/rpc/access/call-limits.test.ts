@@ -24,10 +24,10 @@ const callerOf = (organizationId: string, accountId = `account-of-${organization
 
 describe("the limits of calls", () => {
   test("tell a caller of a limit when less than half of it is left, and refuse when nothing is", () => {
-    const limits = createCallLimits({ ...WIDE, callsPerToken: 100 }, undefined, () => 0);
+    const limits = createCallLimits({ ...WIDE, callsPerToken: 200 }, undefined, () => 0);
     const caller = callerOf("one");
     for (let calls = 0; calls < 5; calls++) expect(limits.admit(caller)).toBeUndefined();
-    expect(limits.admit(caller)).toEqual({ scope: "token", limit: 100, remaining: 4, resetSeconds: 4 });
+    expect(limits.admit(caller)).toEqual({ scope: "token", limit: 200, remaining: 4, resetSeconds: 2 });
     for (let calls = 6; calls < 10; calls++) expect(limits.admit(caller)?.refusal).toBeUndefined();
     const refused = limits.admit(caller);
     expect(refused).toMatchObject({ scope: "token", remaining: 0, refusal: { retryAfterSeconds: 1 } });
@@ -62,7 +62,7 @@ describe("the limits of calls", () => {
       },
       onMessage: (listener) => void listeners.push(listener),
     };
-    const settings = { ...WIDE, callsPerToken: 100, refusalsPerAddress: 10 };
+    const settings = { ...WIDE, callsPerToken: 200, refusalsPerAddress: 20 };
     const [one, other] = [0, 1].map(() => createCallLimits(settings, others, () => 0));
     for (let calls = 0; calls < 10; calls++) one?.admit(callerOf("one"));
     one?.noteRefusal("192.0.2.1");
@@ -71,6 +71,33 @@ describe("the limits of calls", () => {
     expect(other?.admit(callerOf("one"))).toMatchObject({ scope: "token", refusal: {} });
     expect(other?.ofAddress("192.0.2.1")).toMatchObject({ scope: "address", refusal: {} });
     expect(other?.admit(callerOf("another"))).toBeUndefined();
+  });
+
+  test("divide what may come at once among the servers that are there, until one is silent", () => {
+    let [now, told] = [0, ""];
+    let hear: (text: string) => void = () => undefined;
+    const others: Others = {
+      tell: (text) => {
+        told = text;
+      },
+      onMessage(listener) {
+        hear = listener;
+      },
+    };
+    const limits = createCallLimits({ ...WIDE, callsPerToken: 6000 }, others, () => now, "one");
+    const atOnce = (account: string) => {
+      let calls = 0;
+      while (!limits.admit(callerOf("one", account))?.refusal) calls += 1;
+      return calls;
+    };
+    expect(atOnce("ann")).toBe(300);
+    hear("here other");
+    limits.exchange();
+    expect(told.split("\n")).toContain("here one");
+    expect(atOnce("ben")).toBe(150);
+    now = 36_000;
+    limits.exchange();
+    expect(atOnce("cleo")).toBe(300);
   });
 
   test("ignore what is no message of theirs", () => {

@@ -43,6 +43,10 @@ export interface CallLimitSettings {
 
 const MINUTE_SECONDS = 60;
 
+/** How often a server tells the others that it is there, and after which silence it counts as gone. */
+const PRESENCE_MS = 10_000;
+const GONE_MS = 35_000;
+
 /** The keys of one kind that one message to other servers holds at most: the whole has to fit into it. */
 const MAX_SHARED_KEYS = 50;
 
@@ -54,11 +58,13 @@ const LOW_SHARE = 0.5;
  *
  * @param others the other servers of the database, each of which tells what it has let through
  * @param now milliseconds, never going back
+ * @param serverId names this server to the others
  */
 export function createCallLimits(
   settings: CallLimitSettings,
   others: Others | undefined,
   now: () => number,
+  serverId = "",
 ): CallLimits {
   const refused = new Map<CallScope, number>();
   if (settings.rateLimits === "off") return noLimits(refused);
@@ -68,7 +74,16 @@ export function createCallLimits(
     address: new CallBuckets(settings.refusalsPerAddress),
   };
   const shares = new FairShares(settings.callsPerServer / MINUTE_SECONDS);
+  const seen = new Map<string, number>();
+  let toldAt = Number.NEGATIVE_INFINITY;
+  const divide = () => {
+    for (const [id, at] of seen) if (now() - at > GONE_MS) seen.delete(id);
+    for (const scope of SHARED_SCOPES) buckets[scope].divideAmong(seen.size + 1);
+  };
   others?.onMessage((text) => {
+    const id = PRESENCE.exec(text)?.[1];
+    if (id !== undefined && !seen.has(id)) toldAt = Number.NEGATIVE_INFINITY;
+    if (id !== undefined) seen.set(id, now());
     for (const [scope, key, calls] of parseShared(text)) buckets[scope].hear(key, calls, now());
   });
   const refusal = (scope: CallScope, waitMs: number, limit?: number): LimitState => {
@@ -116,10 +131,18 @@ export function createCallLimits(
       const shared = SHARED_SCOPES.flatMap((scope) =>
         buckets[scope].takeUnshared(MAX_SHARED_KEYS).map(([key, calls]) => `${scope} ${calls} ${key}`),
       );
+      divide();
+      if (serverId !== "" && now() - toldAt >= PRESENCE_MS) {
+        toldAt = now();
+        shared.push(`here ${serverId}`);
+      }
       if (shared.length > 0) others.tell(shared.join("\n"));
     },
   };
 }
+
+/** The line by which a server tells that it is there; servers of the release before leave it out. */
+const PRESENCE = /^here (\S{1,64})$/m;
 
 const SHARED_SCOPES = ["token", "account", "address"] as const;
 
