@@ -8,12 +8,13 @@
  *                                                            on the machine of the server
  *
  * What the sample data has nothing of, such as webhooks, is made first. Fails where a page, or a table in it, is wider than
- * its window.
+ * its window, and where axe-core finds something serious.
  * Needs Chromium; TEST_CHROMIUM names another than Debian's.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { chromium, type Page } from "playwright-core";
+import { barriers, drawn } from "./screenshots/barriers.ts";
 import { completeFront } from "./screenshots/front.ts";
 import { complete, createInvite } from "./screenshots/sample.ts";
 import { emptied, fromElsewhere, windows } from "./screenshots/windows.ts";
@@ -46,8 +47,8 @@ const browser = await chromium.launch({
 });
 try {
   const page = await browser.newPage({ reducedMotion: "reduce" });
-  let wide = 0;
-  if ("sign-in".startsWith(begin)) wide += await take(page, link, join(folder, "sign-in"));
+  let faults = 0;
+  if ("sign-in".startsWith(begin)) faults += await take(page, link, join(folder, "sign-in"));
   await page.goto(link);
   await page.getByRole("button", { name: /^Sign in as/ }).click();
   await page.getByRole("heading", { name: "Home", level: 1 }).waitFor();
@@ -57,31 +58,31 @@ try {
   const pages = Object.entries(await addresses(page, origin)).filter(([name]) => name.startsWith(begin));
   for (const [index, [name, path]] of pages.entries()) {
     process.stdout.write(`${index + 1}/${pages.length} ${name}\n`);
-    wide += await take(page, origin + path, join(folder, name), { heading: HEADINGS[name] });
+    faults += await take(page, origin + path, join(folder, name), { heading: HEADINGS[name] });
   }
   for (const { name, path, open } of windows(await placesOf(page, origin))) {
     if (!name.startsWith(begin)) continue;
     process.stdout.write(`${name}\n`);
     const heading = HEADINGS[name];
-    wide += await take(page, origin + path, join(folder, name), { heading, open: () => open(page) });
+    faults += await take(page, origin + path, join(folder, name), { heading, open: () => open(page) });
   }
   if ("home-empty".startsWith(begin)) {
     const restore = await emptied(page);
-    wide += await take(page, `${origin}/`, join(folder, "home-empty"));
+    faults += await take(page, `${origin}/`, join(folder, "home-empty"));
     await restore();
   }
   if ("organization-join".startsWith(begin)) {
     const invite = `${origin}/organization/join#${await createInvite(page)}`;
     const restore = await fromElsewhere(page);
-    wide += await take(page, invite, join(folder, "organization-join"));
+    faults += await take(page, invite, join(folder, "organization-join"));
     await restore();
     // The same address again would be no other page.
     await page.goto("about:blank");
-    wide += await take(page, invite, join(folder, "organization-join-member"));
+    faults += await take(page, invite, join(folder, "organization-join-member"));
     const other = await browser.newPage({ reducedMotion: "reduce" });
-    wide += await take(other, invite, join(folder, "sign-in-join"));
+    faults += await take(other, invite, join(folder, "sign-in-join"));
   }
-  if (wide > 0) process.exitCode = 1;
+  if (faults > 0) process.exitCode = 1;
 } finally {
   await browser.close();
 }
@@ -110,7 +111,7 @@ interface TakeOptions {
 /**
  * Takes a page in each view.
  *
- * @returns the number of views in which something is wider than the window
+ * @returns the number of views with something that is wider than the window, or that axe-core finds to be serious
  */
 async function take(
   page: Page,
@@ -131,14 +132,12 @@ async function take(
   );
   await page.setViewportSize({ width: VIEWS[0].width, height: HEIGHT });
   await open?.();
-  let wide = 0;
+  let faults = 0;
   for (const { name, colorScheme, width } of VIEWS) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: HEIGHT });
-    // Two frames: what follows the size of the window is drawn in the second.
-    await page.evaluate(
-      () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
-    );
+    // What follows the size of the window is drawn in the second frame.
+    await drawn(page);
     // Fields take the colours of another theme little by little.
     await page.waitForTimeout(200);
     if (heading) await page.getByRole("heading", { name: heading }).evaluate((each) => each.scrollIntoView());
@@ -148,12 +147,12 @@ async function take(
         .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
         .map((each) => each.querySelector(":scope > table")?.ariaLabel ?? "the page"),
     );
-    if (past.length > 0) {
-      process.stdout.write(`  ${name}: wider than the window: ${past.join(", ")}\n`);
-      wide++;
-    }
+    if (past.length > 0) process.stdout.write(`  ${name}: wider than the window: ${past.join(", ")}\n`);
+    const found = await barriers(page);
+    for (const barrier of found) process.stdout.write(`  ${name}: ${barrier}\n`);
+    if (past.length + found.length > 0) faults++;
   }
-  return wide;
+  return faults;
 }
 
 /** Returns what finds the address of a thing that a list links to: that whose name has a word, or else the first. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { Page, Request } from "playwright-core";
+import { barriers } from "../../scripts/screenshots/barriers.ts";
 import { post } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { freePort } from "../harness/free-port.ts";
@@ -8,7 +9,7 @@ import { addOrganization } from "../harness/organization.ts";
 import { type HostedServer, startHostedServer, startServer, stopAll } from "../harness/server.ts";
 import { signInLink } from "../harness/session.ts";
 import { until } from "../harness/until.ts";
-import { barriers, expectNoOverflow, look } from "./axe.ts";
+import { expectNoOverflow, look } from "./axe.ts";
 import { closeAll, open, openAs, type Visit, without } from "./browser.ts";
 import { expectForgotten } from "./page-state.ts";
 

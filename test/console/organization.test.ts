@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import { barriers } from "../../scripts/screenshots/barriers.ts";
 import { post } from "../harness/call.ts";
 import { registerRunner, succeeded } from "../harness/fake-runner.ts";
 import { addMember } from "../harness/member.ts";
@@ -7,7 +8,7 @@ import { tampering } from "../harness/raw-data.ts";
 import { type HostedServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { ACTION, MANUAL } from "../harness/workflow.ts";
-import { barriers, expectNoOverflow, look } from "./axe.ts";
+import { expectNoOverflow, look } from "./axe.ts";
 import { closeAll, drawnIn, openAs, type Visit, valued, without } from "./browser.ts";
 import { collectAnswers, expectForgotten, stateOf } from "./page-state.ts";
 
