@@ -1,11 +1,13 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
+import { addOrganization } from "../harness/organization.ts";
 import { type HostedServer, runHostedCommand, startHostedServer, stopAll } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { deliver, MANUAL, ONE_COMMAND } from "../harness/webhook.ts";
@@ -101,6 +103,35 @@ describe("calls past the limit", () => {
       expect([status, header.get("ratelimit")]).toEqual([200, null]);
     }
   });
+});
+
+test("an organization that floods a server takes nothing from one that calls it now and then", async () => {
+  // Ten calls a second.
+  const server = await startHostedServer({ args: ["--calls-per-server", "600"] });
+  const { token } = await addOrganization(server, "Harbour");
+  const flooding = new AbortController();
+  const refusals: Answer[] = [];
+  const flood = Array.from({ length: 8 }, async () => {
+    while (!flooding.signal.aborted) {
+      const answer = await list(server);
+      if (answer.status !== 200) refusals.push(answer);
+    }
+  });
+  const answered: number[] = [];
+  for (let calls = 1; calls <= 6; calls++) {
+    // Four in a second at most, which is less than a share of five.
+    await delay(250);
+    await until(
+      () => refusals.length,
+      (length) => length >= calls * 10,
+    );
+    answered.push((await list(server, token)).status);
+  }
+  flooding.abort();
+  await Promise.all(flood);
+  expect(answered).toEqual([200, 200, 200, 200, 200, 200]);
+  const scopes = new Set(refusals.map((answer) => `${answer.status} ${reasonOf(answer)} ${scopeOf(answer)}`));
+  expect([...scopes]).toEqual(["429 TOO_MANY_CALLS organization"]);
 });
 
 test("deliveries with a token are calls of that token", async () => {
