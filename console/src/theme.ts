@@ -10,5 +10,16 @@ export const theme = createTheme({
   defaultRadius: "sm",
   cursorType: "pointer",
   respectReducedMotion: true,
+  components: {
+    Menu: {
+      defaultProps: {
+        position: "bottom-end",
+        shadow: "md",
+        transitionProps: { duration: 120 },
+        // The first item gets the focus, in place of an element that is no item.
+        withInitialFocusPlaceholder: false,
+      },
+    },
+  },
   headings: { fontWeight: "600", sizes: { h1: { fontSize: "18px" }, h2: { fontSize: "14px" } } },
 });

@@ -158,7 +158,7 @@ export class ChatView {
 }
 
 /** Returns the commands that decide about a turn that a run has lost. */
-export function lostTurnCommands(run: string): string {
+function lostTurnCommands(run: string): string {
   return `chartroom run retry-turn ${run}, or chartroom run go-on ${run}`;
 }
 

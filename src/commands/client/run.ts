@@ -16,7 +16,6 @@ import {
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import type { Approval } from "#gen/service/v1/approval_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { lostTurnCommands } from "../chat/view.ts";
 import { StartError } from "../start-error.ts";
 import { call, isNotFound, keyedCall, readPages } from "./call.ts";
 import { jsonText, table, timeOf } from "./printable.ts";
@@ -244,7 +243,7 @@ export async function lostTurnNote(
   );
   const { lostAt } = agentExecution?.status?.lostTurn ?? {};
   if (!lostAt || !createdAt || timestampMs(createdAt) > timestampMs(lostAt)) return "";
-  return `the turn that asked was lost with its runner; the agent receives the answer once it is asked for the turn again: ${lostTurnCommands(agentExecutionId)} without it\n`;
+  return `the turn that asked was lost with its runner, and the agent receives the answer only once it is asked for the turn again: chartroom run retry-turn ${agentExecutionId}\n`;
 }
 
 /** Stops a run. @throws StartError */

@@ -73,6 +73,19 @@ export function stepSpanId(actionId: string, stepIndex: number): string {
   return partSpanId(actionId, `step ${stepIndex}`);
 }
 
+/**
+ * Returns the `traceparent` of what a step of an action begins; undefined where the action has no trace.
+ *
+ * @param traceparent that of the action, as its runner leased it
+ */
+export function stepTraceparent(
+  { traceparent = "", actionId }: { readonly traceparent?: string | undefined; readonly actionId: string },
+  stepIndex: number,
+): string | undefined {
+  const trace = parseTraceparent(traceparent);
+  return trace && formatTraceparent(trace, stepSpanId(actionId, stepIndex));
+}
+
 /** Returns the place in the trace of what a span has begun. */
 export function under(
   { traceId, sampled }: Pick<TraceParent, "traceId" | "sampled">,

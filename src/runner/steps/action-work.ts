@@ -11,7 +11,7 @@ import { PullRequestSchema } from "#gen/service/v1/agent_pb.js";
 import { EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
 import type { WorkflowStep } from "#gen/service/v1/workflow_pb.js";
 import { ListWorkflowExecutionOutputsResponseSchema } from "#gen/service/v1/workflow_service_pb.js";
-import { formatTraceparent, parseTraceparent, stepSpanId } from "../../domain/trace/trace-context.ts";
+import { stepTraceparent } from "../../domain/trace/trace-context.ts";
 import { untilAgentsStopped } from "../agent/step-agent.ts";
 import { openNetwork } from "../egress/open-network.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
@@ -183,9 +183,8 @@ function stepEnvironment(
   { environment, action }: Pick<StepRun, "environment" | "action">,
   stepIndex: number,
 ) {
-  const trace = parseTraceparent(action.traceparent ?? "");
-  if (!trace) return environment;
-  return { ...environment, TRACEPARENT: formatTraceparent(trace, stepSpanId(action.actionId, stepIndex)) };
+  const traceparent = stepTraceparent(action, stepIndex);
+  return traceparent === undefined ? environment : { ...environment, TRACEPARENT: traceparent };
 }
 
 /**

@@ -7,6 +7,7 @@ import { decidePush, pushRulesOf } from "../../domain/approval/push-rules.ts";
 import { withoutDeceptiveText } from "../../domain/deceptive-text.ts";
 import { pathOfPushRule } from "../../domain/policy/push-policy.ts";
 import { isWithheld } from "../../domain/policy/work-secrets.ts";
+import { stepTraceparent } from "../../domain/trace/trace-context.ts";
 import { stepPushRequest } from "../../domain/workflow/execution/step-push.ts";
 import { resolveCommitAuthor } from "../git/commit-author.ts";
 import { resolveRemoteAccess } from "../git/git-access.ts";
@@ -160,7 +161,7 @@ function trailersOf({ workflowId, workflowExecutionId: executionId, actionId }: 
 
 async function openAt(
   host: PullRequestHost,
-  { assignment, environment, signal }: StepRun,
+  { assignment, action, stepIndex, signal }: StepRun,
   { title, description, branch, draft }: WorkflowStep_PullRequest,
   { remoteUri }: Checkout,
   base: string,
@@ -168,7 +169,8 @@ async function openAt(
   const proposal = { remote: remoteUri, branch, base, title, description, draft };
   const { url } = await openAtHost(assignment.tools.scm, host, proposal, {
     signal,
-    traceparent: environment.TRACEPARENT,
+    // Not that of its environment, in which people may have put anything.
+    traceparent: stepTraceparent(action, stepIndex),
   });
   return { pullRequestUrl: url };
 }

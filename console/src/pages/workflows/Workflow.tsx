@@ -99,14 +99,7 @@ function Deeds({ workflow }: { readonly workflow: WorkflowMessage }) {
       <Button size="xs" disabled={spec?.disabled || spec?.deleting} onClick={start.open}>
         Start workflow
       </Button>
-      <Menu
-        position="bottom-end"
-        shadow="md"
-        width={200}
-        transitionProps={{ duration: 120 }}
-        // The first item gets the focus, in place of an element that is no item.
-        withInitialFocusPlaceholder={false}
-      >
+      <Menu width={200}>
         <Menu.Target>
           <Button variant="default" size="xs" px={8} aria-label="More to do with this workflow">
             <Icon name="more" />

@@ -32,14 +32,7 @@ export function RunMenu({ run, isStopped }: { readonly run: AgentExecution; read
   return (
     <>
       <Problem error={fork.error} />
-      <Menu
-        position="bottom-end"
-        shadow="md"
-        width={240}
-        transitionProps={{ duration: 120 }}
-        // The first item gets the focus, in place of an element that is no item.
-        withInitialFocusPlaceholder={false}
-      >
+      <Menu width={240}>
         <Menu.Target>
           <Button
             variant="default"
