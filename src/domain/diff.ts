@@ -3,6 +3,9 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 /** A read-only JSON object. */
 export type JsonObject = { readonly [key: string]: Json };
 
+/** What changed at a dotted path. */
+type PathChange = [path: string, beforeAndAfter: [Json, Json]];
+
 /** A JSON object, as text or parsed. */
 export type JsonSource = string | JsonObject;
 
@@ -15,7 +18,7 @@ export function diffJson(
   before: JsonSource | undefined,
   after: JsonSource | undefined,
 ): Record<string, [Json, Json]> {
-  const changes = new Map<string, [Json, Json]>();
+  const changes: PathChange[] = [];
   collect("", parseSource(before) as Json, parseSource(after) as Json, changes);
   return Object.fromEntries(changes);
 }
@@ -26,7 +29,7 @@ export function parseSource(source: JsonSource | undefined): JsonObject {
   return source ?? {};
 }
 
-function collect(path: string, before: Json, after: Json, changes: Map<string, [Json, Json]>): void {
+function collect(path: string, before: Json, after: Json, changes: PathChange[]): void {
   if (isObject(before) && isObject(after)) {
     const at = (key: string) => (path ? `${path}.${key}` : key);
     for (const key of Object.keys(before)) {
@@ -38,7 +41,7 @@ function collect(path: string, before: Json, after: Json, changes: Map<string, [
       if (!Object.hasOwn(before, key)) collect(at(key), null, ownValue(after, key), changes);
     }
   } else if (differ(before, after)) {
-    changes.set(path, [before, after]);
+    changes.push([path, [before, after]]);
   }
 }
 

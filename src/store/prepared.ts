@@ -109,8 +109,11 @@ function compiledOnce<P, R>(
 }
 
 function runner<P, R>(db: Kysely<Schema>, query: CompiledQuery<R>, valueIn: ValueIn<P>): Run<P, R> {
+  const sources = query.parameters.map((value) =>
+    value instanceof Placeholder ? value : { name: undefined, value },
+  );
   const valuesOf = (parameters: P) =>
-    query.parameters.map((value) => (value instanceof Placeholder ? valueIn(parameters, value) : value));
+    sources.map((source) => (source.name === undefined ? source.value : valueIn(parameters, source)));
   const statement = engines.get(db)?.(query.sql);
   if (statement) return (parameters) => statement(valuesOf(parameters)) as R[] | Promise<R[]>;
   return async (parameters) =>

@@ -4,7 +4,7 @@ import type { TraceParent } from "../domain/trace/trace-context.ts";
 import type { Group } from "./group.ts";
 import type { HeldLocks } from "./held-locks.ts";
 import { sealAnchor } from "./record/audit-ageing.ts";
-import { type AuditSeal, buildRecord } from "./record/record.ts";
+import { type AuditSeal, buildRecord, readHeadAhead } from "./record/record.ts";
 import type { Schema } from "./schema.ts";
 import type { Actor, Change, Scope, WriteTransaction } from "./store.ts";
 import { topicsOf } from "./topics.ts";
@@ -81,8 +81,10 @@ export async function runWrite<T>(
     },
   };
   const result = await fn(tx);
+  // So that a missing organization fails this write, and not its whole commit.
+  for (const id of new Set(changes.map(({ organizationId }) => organizationId))) await readHeadAhead(tx, id);
   for (const change of changes) {
-    group.record(await buildRecord(tx, settings.audit, actor, operation, change));
+    group.record(buildRecord(tx, settings.audit, actor, operation, change));
     await engine.pause?.();
     for (const topic of topicsOf(change)) topics.add(topic);
   }

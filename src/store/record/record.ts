@@ -46,10 +46,13 @@ const HEAD: WriteBackRow<string | null, Head> = {
       : setOrganizationHead(db, { id: organizationId, sequence, hash }),
 };
 
-/** Reads the head of an organization's chain before a change asks for it. */
+/**
+ * Reads the head of a chain before its rows are written.
+ * @throws when there is no such organization
+ */
 export const readHeadAhead = (
   held: Pick<WriteTransaction, "readWriteBack">,
-  organizationId: string,
+  organizationId: string | null,
 ): Promise<unknown> => held.readWriteBack(HEAD, organizationId);
 
 const insertAuditRows = preparedForRows<AuditLogTable>((db, rows) =>
@@ -107,21 +110,18 @@ export interface PendingRecord {
 
 /**
  * Builds the record of a change. A read leaves no event: nothing changed.
- * @throws when the change names an organization that does not exist
  */
-export async function buildRecord(
-  tx: Pick<WriteTransaction, "readWriteBack" | "newId" | "now">,
+export function buildRecord(
+  tx: Pick<WriteTransaction, "newId" | "now">,
   seal: AuditSeal,
   actor: Actor,
   operation: string,
   change: Change,
-): Promise<PendingRecord> {
+): PendingRecord {
   const { organizationId, kind } = change;
   const author = change.actor ?? actor;
   const before = parseSource(change.before);
   const after = parseSource(change.after);
-  // So that a missing organization fails this change, and not its whole commit.
-  await tx.readWriteBack(HEAD, organizationId);
   const facts = {
     id: tx.newId(),
     organization_id: organizationId,
@@ -157,15 +157,16 @@ export async function insertRecords(
   records: readonly PendingRecord[],
 ): Promise<void> {
   const events: EventTable[] = [];
+  const heads = new Map<string | null, Head>();
   let audit: AuditLogTable[] = [];
   for (const { facts, event } of records) {
     const { organization_id, at, subject_type, subject_id } = facts;
-    const head = await held.readWriteBack(HEAD, organization_id);
+    const head = heads.get(organization_id) ?? (await held.readWriteBack(HEAD, organization_id));
     const sequence = head.sequence + 1;
     const hash = seal.mac(auditBytes({ ...facts, sequence }, head.chain_hash));
     // The row before has its hash.
     audit.push({ ...facts, ...packDiff(facts.diff), sequence, previous_hash: null, hash });
-    held.setWriteBack(HEAD, organization_id, { sequence, chain_hash: hash });
+    heads.set(organization_id, { sequence, chain_hash: hash });
     // Not all at the end: reads have their turn between two statements.
     if (audit.length === ROWS_PER_RUN) {
       await insertAuditRows(db, audit);
@@ -184,6 +185,7 @@ export async function insertRecords(
       environment_id: event.environmentId,
     });
   }
+  for (const [organizationId, head] of heads) held.setWriteBack(HEAD, organizationId, head);
   await insertAuditRows(db, audit);
   await insertEventRows(db, events);
 }
