@@ -1,4 +1,4 @@
-import type { DescField, DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { clone, type DescField, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
 /** One text of a message. */
@@ -27,6 +27,27 @@ export function rewriteTexts<Desc extends DescMessage>(
   rewrite(reflect(desc, message), path === "" ? "" : `${path}.`, visit);
 }
 
+/**
+ * Returns a copy of a message with its texts rewritten as {@link rewriteTexts} does; the message itself where none of them
+ * becomes another. `visit` may get each text twice.
+ */
+export function withRewrittenTexts<Desc extends DescMessage>(
+  desc: Desc,
+  message: MessageShape<Desc>,
+  path: string,
+  visit: VisitText,
+): MessageShape<Desc> {
+  let isSame = true;
+  rewriteTexts(desc, message, path, (each) => {
+    if (visit(each) !== each.text) isSame = false;
+    return each.text;
+  });
+  if (isSame) return message;
+  const copy = clone(desc, message);
+  rewriteTexts(desc, copy, path, visit);
+  return copy;
+}
+
 function rewrite(message: ReflectMessage, prefix: string, visit: VisitText): void {
   for (const field of message.fields) {
     if (!message.isSet(field)) continue;
@@ -38,11 +59,16 @@ function rewrite(message: ReflectMessage, prefix: string, visit: VisitText): voi
       for (const [index, item] of list.entries()) {
         const itemPath = `${path}[${index}]`;
         if (field.listKind === "message") rewrite(item as ReflectMessage, `${itemPath}.`, visit);
-        else if (typeof item === "string") list.set(index, visit({ text: item, path: itemPath, field }));
+        else if (typeof item === "string") {
+          const text = visit({ text: item, path: itemPath, field });
+          if (text !== item) list.set(index, text);
+        }
       }
     } else if (field.fieldKind === "scalar") {
       const value = message.get(field);
-      if (typeof value === "string") message.set(field, visit({ text: value, path, field }));
+      if (typeof value !== "string") continue;
+      const text = visit({ text: value, path, field });
+      if (text !== value) message.set(field, text);
     }
   }
 }

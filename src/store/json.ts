@@ -37,15 +37,18 @@ const MAX_SHARED_CHARACTERS = 4 * 1024 * 1024;
 
 /**
  * Returns a function that parses as {@link fromBody} does and keeps the messages of the last texts, for texts that are
- * read again and again and seldom change. All who read a text get the same message: they must copy what they modify.
+ * read again and again and seldom change. All who read a text get the same message: they must copy what they modify. Who
+ * writes a text may give the message that it was made of, which saves the first reader from parsing it.
  */
-export function sharedFromBody<D extends DescMessage>(schema: D): (body: string) => MessageShape<D> {
+export function sharedFromBody<D extends DescMessage>(
+  schema: D,
+): (body: string, made?: MessageShape<D>) => MessageShape<D> {
   const known = new Map<string, MessageShape<D>>();
   let characters = 0;
-  return (body) => {
+  return (body, made) => {
     const shared = known.get(body);
     if (shared) return shared;
-    const message = fromBody(schema, body);
+    const message = made ?? fromBody(schema, body);
     known.set(body, message);
     characters += body.length;
     for (const oldest of known.keys()) {

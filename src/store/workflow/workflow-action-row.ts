@@ -1,6 +1,7 @@
-import { create, toJson } from "@bufbuild/protobuf";
+import { toJson } from "@bufbuild/protobuf";
+import { AgentCodeContextSchema } from "#gen/service/v1/agent_pb.js";
 import {
-  WorkflowExecutionAction_SpecSchema as SpecSchema,
+  WorkflowAction_Limits_PerExecutionSchema as LimitsSchema,
   WorkflowExecutionAction_StatusSchema as StatusSchema,
   type WorkflowExecutionAction,
   WorkflowExecutionActionPhase,
@@ -67,11 +68,13 @@ const fixedPart = sharedFromBody(WorkflowExecutionActionSchema);
 /** Returns the text of what never changes of an action and has no column of its own. */
 export function actionBody({ metadata, spec }: WorkflowExecutionAction): string {
   const { context, limits } = spec ?? {};
-  const fixed = create(WorkflowExecutionActionSchema, {
-    metadata: { actionName: metadata?.actionName ?? "" },
-    spec: create(SpecSchema, { ...(context && { context }), ...(limits && { limits }) }),
+  return JSON.stringify({
+    metadata: { actionName: metadata?.actionName },
+    spec: {
+      context: context && toJson(AgentCodeContextSchema, context),
+      limits: limits && toJson(LimitsSchema, limits),
+    },
   });
-  return JSON.stringify(toJson(WorkflowExecutionActionSchema, fixed));
 }
 
 /** Returns the columns that change with an action. */

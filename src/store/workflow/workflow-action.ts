@@ -60,7 +60,12 @@ export async function findExpiredActions(
     .execute();
 }
 
-const insertRows = preparedForRows<WorkflowActionTable>((db, rows) =>
+type NewRow = Omit<
+  WorkflowActionTable,
+  "environment_id" | "started_at" | "finished_at" | "stops_at" | "outputs"
+>;
+
+const insertRows = preparedForRows<NewRow>((db, rows) =>
   db.insertInto("workflow_action").values(
     rows.map((row) => ({
       id: row.id,
@@ -73,12 +78,7 @@ const insertRows = preparedForRows<WorkflowActionTable>((db, rows) =>
       session: row.session,
       queued: row.queued,
       failed: row.failed,
-      environment_id: row.environment_id,
-      started_at: row.started_at,
-      finished_at: row.finished_at,
-      stops_at: row.stops_at,
       attempt: row.attempt,
-      outputs: row.outputs,
       progress: row.progress,
       body: row.body,
     })),
@@ -92,19 +92,23 @@ export async function insertActions(
   executionId: string,
   actions: readonly WorkflowExecutionAction[],
 ): Promise<void> {
+  const [first] = actions;
+  if (!first) return;
+  // What has begun of them is the same for all: nothing.
+  const columns = changingColumns(first);
   for (let next = 0; next < actions.length; next += ROWS_PER_RUN) {
     const part = actions.slice(next, next + ROWS_PER_RUN);
     // As objects: the record would have to parse the text.
     const bodies = part.map((action) => toJsonObject(WorkflowExecutionActionSchema, action));
     const rows = part.map((action) => ({
-      ...changingColumns(action),
+      ...columns,
+      session: action.spec?.session ?? "",
       id: action.id,
       organization_id: scope.organizationId,
       workflow_id: action.metadata?.workflowId ?? "",
       execution_id: executionId,
       is_report: action.metadata?.report ? 1 : 0,
       queued: 0,
-      outputs: null,
       body: actionBody(action),
     }));
     await insertRows(tx.db, rows);

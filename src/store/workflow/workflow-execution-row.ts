@@ -1,3 +1,4 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import {
   WorkflowExecution_StatusSchema as StatusSchema,
   type WorkflowExecution,
@@ -6,7 +7,7 @@ import {
 import { concludedExecution } from "../../domain/workflow/execution/execution-conclusion.ts";
 import { phaseOfExecution } from "../../domain/workflow/execution/workflow-execution.ts";
 import { withoutPlan, withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
-import { sharedFromBody, toBody } from "../json.ts";
+import { sharedFromBody, toBody, toJsonObject } from "../json.ts";
 import { actionErrorsOfRow } from "./workflow-action-errors.ts";
 import { planOfText } from "./workflow-plan.ts";
 import { progressText, statusOfProgress, timeColumn, timeOfColumn } from "./workflow-progress.ts";
@@ -75,7 +76,10 @@ export function executionBody(execution: WorkflowExecution): string {
     fixed.metadata = times;
   }
   if (spec) fixed.spec = { ...spec, session: "", desiredPhase: 0 };
-  return toBody(WorkflowExecutionSchema, fixed);
+  const body = toBody(WorkflowExecutionSchema, fixed);
+  // The same write reads it.
+  fixedPart(body, fixed);
+  return body;
 }
 
 /** Returns the columns that change with an execution itself; its counts change with its actions. */
@@ -91,11 +95,11 @@ export function changingColumns(execution: WorkflowExecution) {
   };
 }
 
-/** Returns the text of an execution as the record shows it: without its counts, which change often. */
-export function recordedBody(execution: WorkflowExecution): string {
+/** Returns an execution as the record shows it: without its counts, which change often. */
+export function recordedExecution(execution: WorkflowExecution): JsonObject {
   const { status } = execution;
   const recorded = status ? { ...execution, status: { ...status, ...NO_COUNTS } } : execution;
-  return toBody(WorkflowExecutionSchema, recorded);
+  return toJsonObject(WorkflowExecutionSchema, recorded);
 }
 
 const NO_COUNTS = {
@@ -109,5 +113,6 @@ const NO_COUNTS = {
 /** Returns the text of an execution with its plan, as the record shows it. */
 export function wholeBody(row: ExecutionRow, plan: string | null): string {
   const execution = executionOfRow(row);
-  return recordedBody(plan === null ? execution : withPlan(execution, planOfText(plan)));
+  const recorded = recordedExecution(plan === null ? execution : withPlan(execution, planOfText(plan)));
+  return JSON.stringify(recorded);
 }

@@ -10,7 +10,7 @@ import {
   type ExecutionRow,
   executionBody,
   executionOfRow,
-  recordedBody,
+  recordedExecution,
   responseExecution,
 } from "./workflow-execution-row.ts";
 import { findPlan, insertPlan } from "./workflow-plan.ts";
@@ -181,7 +181,7 @@ export async function insertExecution(
     type: "workflow_execution",
     id: execution.id,
     kind: "created",
-    after: recordedBody(execution),
+    after: recordedExecution(execution),
   });
 }
 
@@ -225,8 +225,8 @@ export async function updateExecution(
     type: "workflow_execution",
     id: after.id,
     kind: "updated",
-    before: recordedBody(withoutPlan(before)),
-    after: recordedBody(withoutPlan(after)),
+    before: recordedExecution(withoutPlan(before)),
+    after: recordedExecution(withoutPlan(after)),
   });
 }
 

@@ -55,6 +55,32 @@ describe("what is read of a row", () => {
     expect(actionOfRow(row)).toEqual(expected);
   });
 
+  test("of an execution that was made here is what others read of its text", () => {
+    const fixed = create(WorkflowExecutionSchema, {
+      id: "e",
+      metadata: {
+        workflowId: "w",
+        creator: { id: "c" },
+        startedAt: { seconds: 1n },
+        finishedAt: { seconds: 2n },
+      },
+      spec: {
+        session: "s",
+        action: { limits: { maxTotal: 2 }, steps: [{ step: { case: undefined } }] },
+        trigger: {},
+      },
+      status: { session: "s" },
+    });
+    const row = {
+      ...{ id: "e", phase: Phase.RUNNING, desired_phase: Phase.COMPLETED, session: "s", finished_at: null },
+      ...{ ...counts, ...errors, body: executionBody(fixed) },
+    };
+    // Another text, so that it is parsed.
+    const read = executionOfRow({ ...row, body: ` ${row.body}` });
+    expect(executionOfRow(row)).toEqual(read);
+    expect(toBody(WorkflowExecutionSchema, executionOfRow(row))).toBe(toBody(WorkflowExecutionSchema, read));
+  });
+
   test("of an execution can be changed without changing what is read next", () => {
     const fixed = create(WorkflowExecutionSchema, { id: "e", metadata: { workflowId: "w" }, spec: {} });
     const row = {

@@ -181,6 +181,7 @@ describe("a rendered workflow", () => {
       context: agentContext("Look at $(id)"),
       environment: { CHARTROOM_PARAMETER_p: "$(id)", CHARTROOM_PARAMETER_q: "7" },
       unusedKeys: ["also", "unused"],
+      hasParameters: true,
     });
     expect(
       JSON.stringify([
@@ -198,6 +199,7 @@ describe("a rendered workflow", () => {
       context: noProjects(),
       environment: {},
       unusedKeys: [],
+      hasParameters: false,
     });
   });
 

@@ -10,7 +10,7 @@ import {
   WorkflowTriggerSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../../error.ts";
-import { rewriteTexts, type VisitText } from "../../message-texts.ts";
+import { rewriteTexts, type VisitText, withRewrittenTexts } from "../../message-texts.ts";
 import { checkText, keysOfText, renderText, requireNoExpressions } from "./parameter-position.ts";
 import { parameterVariable } from "./parameter-reference.ts";
 
@@ -58,7 +58,7 @@ export interface RenderedTemplate {
   readonly declared?: readonly WorkflowParameter[];
 }
 
-/** An execution's copies, with the parameters inserted. */
+/** What an execution takes over, with the parameters inserted; parts without any are the workflow's own. */
 export interface RenderedWorkflow {
   readonly action: WorkflowAction | undefined;
   readonly report: WorkflowAction | undefined;
@@ -69,10 +69,12 @@ export interface RenderedWorkflow {
   readonly environment: Readonly<Record<string, string>>;
   /** Keys that the start gave and no expression uses, sorted. */
   readonly unusedKeys: readonly string[];
+  /** True when any expression was replaced: the parts may be larger than the workflow's. */
+  readonly hasParameters: boolean;
 }
 
 /**
- * Copies a workflow with parameters in place of their expressions.
+ * Returns the parts of a workflow with parameters in place of their expressions.
  * @param parameters at most 10 values by key, as StartWorkflowRequest.parameters takes them
  * @param missing creates the error for an expression whose key is not given and has no default
  * @throws DomainError VALUE_UNUSABLE, naming the place, for such an expression, for a text that its
@@ -97,18 +99,15 @@ export function renderWorkflow(
   };
   const render: VisitText = (text) => renderText(text, { value, refer });
 
-  const copies = {
-    action: action && clone(WorkflowActionSchema, action),
-    report: report && clone(WorkflowActionSchema, report),
-    context: clone(WorkflowTriggerContextSchema, context),
+  const parts = {
+    action: action && withRewrittenTexts(WorkflowActionSchema, action, "action", render),
+    report: report && withRewrittenTexts(WorkflowActionSchema, report, "report", render),
+    context: withRewrittenTexts(WorkflowTriggerContextSchema, context, contextPath, render),
   };
-  if (copies.action) rewriteTexts(WorkflowActionSchema, copies.action, "action", render);
-  if (copies.report) rewriteTexts(WorkflowActionSchema, copies.report, "report", render);
-  rewriteTexts(WorkflowTriggerContextSchema, copies.context, contextPath, render);
   const unusedKeys = Object.keys(parameters)
     .filter((key) => !used.has(key))
     .sort();
-  return { ...copies, environment, unusedKeys };
+  return { ...parts, environment, unusedKeys, hasParameters: used.size > 0 };
 }
 
 /**

@@ -41,8 +41,9 @@ export async function retryExecution(
   const failed = await findRetriableActions(tx, scope, retried);
   const trigger = retried.spec?.trigger;
   if (!trigger?.context) throw new Error(`the execution ${retried.id} has no context`);
-  const executor = await getStartableExecutor(tx, scope, workflow, trigger.context);
-  requireStepsAllowed(await findPolicies(tx.db, scope), retried.spec?.action);
+  const policies = await findPolicies(tx.db, scope);
+  const executor = await getStartableExecutor(tx, scope, policies, workflow, trigger.context);
+  requireStepsAllowed(policies, retried.spec?.action);
   const execution = newExecution({
     ...newExecutionIds(tx, workflow),
     creator,

@@ -10,6 +10,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import { contextMissing, credentialMissing } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
+import type { Policies } from "../../../domain/policy/policies.ts";
 import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
 import { workflowError } from "../../../domain/workflow/execution/workflow-error.ts";
 import {
@@ -107,12 +108,13 @@ export async function checkStart(
   const scope = { organizationId };
   requireStartable(workflow);
   if (!trigger.context) throw contextMissing();
-  const executor = await getStartableExecutor(tx, scope, workflow, trigger.context);
+  const policies = await findPolicies(tx.db, scope);
+  const executor = await getStartableExecutor(tx, scope, policies, workflow, trigger.context);
   const template = templateOf(workflow, trigger.context, triggerIndex);
   const rendered = renderWorkflow(template, parameters);
   requireStepLimit(rendered.context, rendered.action);
-  requireStepsAllowed(await findPolicies(tx.db, scope), rendered.action);
-  requireWorkflowFits(copiedWorkflow(rendered), copiedWorkflow(template));
+  requireStepsAllowed(policies, rendered.action);
+  if (rendered.hasParameters) requireWorkflowFits(copiedWorkflow(rendered), copiedWorkflow(template));
   return { executor, rendered };
 }
 
@@ -143,13 +145,14 @@ export function templateOf(
 export async function getStartableExecutor(
   tx: Snapshot,
   scope: Scope,
+  policies: Policies,
   workflow: Workflow,
   context: WorkflowTriggerContext,
 ): Promise<Caller> {
   const { id, metadata } = workflow;
   if (!metadata?.executor) throw new Error(`the workflow ${id} has no executor`);
   const executor = await getExecutorAsCaller(tx, scope, metadata.executor);
-  requireWorkflowAllowed(await findPolicies(tx.db, scope), workflow, context, executor.role);
+  requireWorkflowAllowed(policies, workflow, context, executor.role);
   const host = searchOf(context)?.host;
   if (host !== undefined) {
     const use = { host, subject: executor.subject };
