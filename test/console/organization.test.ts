@@ -175,6 +175,9 @@ describe("the organization", () => {
     await confirm(/^none/, "Delete token");
     await page.getByText("This service account has no token.").waitFor();
     expect((await post(server, "WorkflowService/ListWorkflows", {}, token)).status).toBe(401);
+    // Another part of the page is not that of the account.
+    await page.getByRole("link", { name: "Secrets", exact: true }).click();
+    await page.waitForURL(`${visit.origin}/organization?tab=secrets`);
   });
 
   test("says what a change of policies refuses before it is made, and then makes it", async () => {

@@ -96,6 +96,23 @@ describe("a workflow", () => {
     await field.fill(`${text}}`);
     await page.locator("button:disabled", { hasText: "Review changes" }).waitFor();
     await field.fill(text.replace('"maxParallel": 5', '"maxParallel": 2'));
+    // A reload loses nothing, and what is discarded is gone.
+    await page.reload();
+    await page.getByText("You changed this before and have not saved it.").waitFor();
+    await valued(field, text.replace('"maxParallel": 5', '"maxParallel": 2'));
+    await look(page);
+    await page.getByRole("button", { name: "Discard changes" }).click();
+    await valued(page.getByLabel("Name", { exact: true }), "Headers");
+    await page.reload();
+    await valued(page.getByLabel("Name", { exact: true }), "Headers");
+    await page.getByText("You changed this before").waitFor({ state: "detached" });
+    // Also in the form, and while the page is left.
+    await page.getByLabel("Name", { exact: true }).fill("Headers of the year");
+    await page.getByRole("link", { name: "Executions" }).click();
+    await page.getByRole("link", { name: "Definition" }).click();
+    await valued(page.getByLabel("Name", { exact: true }), "Headers of the year");
+    await page.getByRole("button", { name: "Edit as text" }).click();
+    await field.fill(text.replace('"maxParallel": 5', '"maxParallel": 2'));
     await call("UpdateWorkflow", { workflowId, description: "What another person wrote." });
     await page.getByRole("button", { name: "Review changes" }).click();
     const dialog = page.getByRole("dialog");
@@ -105,6 +122,7 @@ describe("a workflow", () => {
     await look(page);
     await dialog.getByRole("button", { name: "Save workflow" }).click();
     await page.getByRole("heading", { name: "Headers of the year", level: 1 }).waitFor();
+    expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage }))).not.toContain("maxParallel");
     const { workflow } = await call("GetWorkflow", { workflowId });
     expect(workflow).toMatchObject({
       metadata: { name: "Headers of the year", description: "What another person wrote." },

@@ -1,3 +1,5 @@
+import { useEffect, useState } from "react";
+
 /** Beginning of the names under which a tab keeps what was typed. */
 const PREFIX = "typed ";
 /** The id of the user who typed it. */
@@ -24,6 +26,14 @@ export function keepTyped(name: string, text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Holds a text that the tab keeps, so that a reload or an expired session loses none of it. */
+export function useKeptText(name: string) {
+  const [text, setText] = useState(() => readTyped(name) ?? "");
+  // What is too long for the tab stays in the field.
+  useEffect(() => void keepTyped(name, text), [name, text]);
+  return [text, setText] as const;
 }
 
 /** Forgets all that was typed, when its person signs out. */

@@ -83,12 +83,12 @@ function showChosen(row: HTMLElement): void {
 export function TabLinks({
   tabs,
   current,
-  reset,
+  keep = [],
 }: {
   readonly tabs: readonly (readonly [value: string, label: ReactNode])[];
   readonly current: string;
-  /** What else in the address is of one tab alone. */
-  readonly reset?: Readonly<Record<string, undefined>>;
+  /** What in the address is of several tabs; all else is of one alone. */
+  readonly keep?: readonly string[];
 }) {
   const row = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is shown
@@ -108,8 +108,7 @@ export function TabLinks({
           key={value}
           to="."
           search={(before: Record<string, unknown>) => ({
-            ...before,
-            ...reset,
+            ...Object.fromEntries(keep.map((name) => [name, before[name]])),
             tab: at === 0 ? undefined : value,
           })}
           className="tab"

@@ -4,12 +4,16 @@ import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { AgentMode } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { keepTyped, useKeptText } from "../../api/typed.ts";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { ProjectName, ProjectPicker } from "../../parts/pickers/ProjectPicker.tsx";
 import { useAgents } from "../../parts/pickers/use-agents.ts";
 import { MODES } from "./run-state.ts";
+
+/** Where the first message stays until it is sent. */
+const MESSAGE_NAME = "first message";
 
 /** Starts a run: the agent, the code that it works on, and the first message. */
 export function StartRun() {
@@ -22,11 +26,13 @@ export function StartRun() {
   const [projectId, setProjectId] = useState("");
   const [url, setUrl] = useState("");
   const [name, setName] = useState("");
-  const [message, setMessage] = useState("");
+  const [message, setMessage] = useKeptText(MESSAGE_NAME);
   const [mode, setMode] = useState(String(AgentMode.EXECUTION));
   const start = useMutation(AgentService.method.startAgent, {
-    onSuccess: ({ agentExecutionId }) =>
-      void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } }),
+    onSuccess({ agentExecutionId }) {
+      keepTyped(MESSAGE_NAME, "");
+      void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } });
+    },
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();

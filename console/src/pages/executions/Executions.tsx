@@ -43,7 +43,11 @@ export function Executions() {
   );
   return (
     <Page title="Executions" actions={<Link to="/workflows">All workflows</Link>}>
-      <TabLinks current={tab} tabs={Object.entries(TABS).map(([value, [label]]) => [value, label])} />
+      <TabLinks
+        current={tab}
+        tabs={Object.entries(TABS).map(([value, [label]]) => [value, label])}
+        keep={["q"]}
+      />
       <SearchField
         label="Search executions"
         placeholder="Search names of workflows and ids"

@@ -4,6 +4,7 @@ import { type FormEvent, useState } from "react";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { failureOf } from "../../api/failure.ts";
 import { queries } from "../../api/server.tsx";
+import { useKeptText } from "../../api/typed.ts";
 import { chunksOf, type ImportLine, importLines } from "./import-lines.ts";
 
 /** Projects of one call: few, so that the progress moves. */
@@ -16,7 +17,7 @@ interface Failed extends ImportLine {
 
 /** Makes a project of each line's repository, and tells which lines failed and why. */
 export function ImportProjects({ onClose }: { readonly onClose: () => void }) {
-  const [text, setText] = useState("");
+  const [text, setText] = useKeptText("repositories to import");
   const [progress, setProgress] = useState<{ done: number; all: number }>();
   const [failed, setFailed] = useState<readonly Failed[]>([]);
   const [made, setMade] = useState(0);

@@ -81,7 +81,7 @@ export function Project() {
       }
     >
       <Problem error={reading.error ?? remove.error} />
-      <TabLinks current={tab} tabs={TABS} reset={{ archived: undefined }} />
+      <TabLinks current={tab} tabs={TABS} />
       {tab === "environments" && <ProjectEnvironments projectId={projectId} />}
       {tab === "classes" && <ProjectClasses project={project} onSaved={() => void reading.refetch()} />}
       {tab === "prebuilds" && <ProjectPrebuilds project={project} mayChange={mayChange === true} />}

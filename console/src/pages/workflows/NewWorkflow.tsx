@@ -6,14 +6,19 @@ import { queries } from "../../api/server.tsx";
 import { Page } from "../../parts/Page.tsx";
 import { newDraft } from "./editor/draft.ts";
 import { Editor } from "./editor/Editor.tsx";
+import { forgetUnsaved, readUnsaved, type Unsaved } from "./editor/unsaved.ts";
 import "./workflows.css";
 
 /** Makes a workflow. */
 export function NewWorkflow() {
   const navigate = useNavigate();
-  const [initial] = useState(newDraft);
+  const [{ unsaved, begun, round }, setState] = useState(() => {
+    const unsaved = readUnsaved("");
+    return { unsaved, begun: unsaved ?? nothingYet(), round: 0 };
+  });
   const createWorkflow = useMutation(WorkflowService.method.createWorkflow, {
     onSuccess({ workflow }) {
+      forgetUnsaved("");
       void queries.invalidateQueries();
       void navigate({ to: "/workflows/$workflowId", params: { workflowId: workflow?.id ?? "" } });
     },
@@ -21,7 +26,10 @@ export function NewWorkflow() {
   return (
     <Page title="Create workflow" facts={<Link to="/workflows">All workflows</Link>}>
       <Editor
-        initial={initial}
+        key={round}
+        workflowId=""
+        begun={begun}
+        onDiscard={unsaved && (() => setState({ unsaved: undefined, begun: nothingYet(), round: round + 1 }))}
         verb="Create workflow"
         isBusy={createWorkflow.isPending}
         error={createWorkflow.error}
@@ -29,4 +37,10 @@ export function NewWorkflow() {
       />
     </Page>
   );
+}
+
+/** Returns the beginning of an editor in which nothing is typed. */
+function nothingYet(): Unsaved {
+  const draft = newDraft();
+  return { initial: draft, draft };
 }

@@ -69,7 +69,7 @@ export function Workflows() {
         </>
       }
     >
-      <TabLinks current={tab} tabs={TABS} />
+      <TabLinks current={tab} tabs={TABS} keep={["q"]} />
       <SearchField
         label="Search workflows"
         placeholder="Search names, descriptions and ids"

@@ -4,7 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { AgentMode } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
-import { keepTyped, readTyped } from "../../../api/typed.ts";
+import { keepTyped, readTyped, useKeptText } from "../../../api/typed.ts";
 import { Icon } from "../../../parts/Icon.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { MODES } from "../run-state.ts";
@@ -17,19 +17,17 @@ interface ComposerProps {
   readonly isStopped: boolean;
 }
 
-/** Where what was typed stays until it is sent, so that a reload or an expired session loses none of it. */
+/** Where what was typed stays until it is sent. */
 const draftName = (runId: string) => `draft ${runId}`;
 
 /** The field for what to say to the agent, with images and the mode of the turn; it is always there. */
 export function Composer({ runId, isStopped }: ComposerProps) {
   const navigate = useNavigate();
-  const [text, setText] = useState(() => readTyped(draftName(runId)) ?? "");
+  const [text, setText] = useKeptText(draftName(runId));
   const [images, setImages] = useState(() => keptImages(runId));
   const [areKept, setAreKept] = useState(true);
   const [problem, setProblem] = useState("");
   const [mode, setMode] = useState(AgentMode.UNSPECIFIED);
-  // What is too long for the tab stays in the field.
-  useEffect(() => void keepTyped(draftName(runId), text), [runId, text]);
   useEffect(() => setAreKept(keepImages(runId, images)), [runId, images]);
   const isLeft = useRef(false);
   useEffect(() => {

@@ -70,7 +70,7 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
       )}
       <TabLinks
         current={tab}
-        reset={{ digest: undefined }}
+        keep={["diff", "base"]}
         tabs={[
           ["conversation", "Conversation"],
           ["changes", "Changes"],

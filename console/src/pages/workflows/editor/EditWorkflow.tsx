@@ -12,19 +12,29 @@ import { Problem } from "../../../parts/Problem.tsx";
 import { Patch } from "../../agents/run/Patch.tsx";
 import { changedFields, type Draft, draftOf, textOf, updateOf, withFields } from "./draft.ts";
 import { Editor } from "./Editor.tsx";
+import { forgetUnsaved, readUnsaved, type Unsaved } from "./unsaved.ts";
 
 const workflows = createClient(WorkflowService, transport);
 
 /** Edits a workflow that is there. What others change meanwhile is no part of what is saved. */
 export function EditWorkflow({ workflow }: { readonly workflow: Workflow }) {
   // Each saved state begins another editor; what the server tells while one is typing does not.
-  const [{ initial, round }, setState] = useState(() => ({ initial: draftOf(workflow), round: 0 }));
+  const [{ unsaved, begun, round }, setState] = useState(() => {
+    const unsaved = readUnsaved(workflow.id);
+    return { unsaved, begun: unsaved ?? asSaved(workflow), round: 0 };
+  });
   const [edited, setEdited] = useState<Draft>();
+  const beginAgain = (saved: Workflow) => {
+    forgetUnsaved(saved.id);
+    setState({ unsaved: undefined, begun: asSaved(saved), round: round + 1 });
+  };
   return (
     <>
       <Editor
         key={round}
-        initial={initial}
+        workflowId={workflow.id}
+        begun={begun}
+        onDiscard={unsaved && (() => beginAgain(workflow))}
         verb="Review changes"
         isBusy={false}
         error={undefined}
@@ -34,17 +44,23 @@ export function EditWorkflow({ workflow }: { readonly workflow: Workflow }) {
         <Dialog title="Review changes" size={860} onClose={() => setEdited(undefined)}>
           <Review
             workflowId={workflow.id}
-            initial={initial}
+            initial={begun.initial}
             edited={edited}
             onSaved={(saved) => {
               setEdited(undefined);
-              setState({ initial: draftOf(saved), round: round + 1 });
+              beginAgain(saved);
             }}
           />
         </Dialog>
       )}
     </>
   );
+}
+
+/** Returns the beginning of an editor that has changed nothing. */
+function asSaved(workflow: Workflow): Unsaved {
+  const draft = draftOf(workflow);
+  return { initial: draft, draft };
 }
 
 interface ReviewProps {

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Button, Textarea } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { type FocusEvent, type FormEvent, useMemo, useRef, useState } from "react";
+import { type FocusEvent, type FormEvent, useEffect, useMemo, useRef, useState } from "react";
 import { WorkflowActionSchema } from "#gen/service/v1/workflow_pb.js";
 import { Problem } from "../../../parts/Problem.tsx";
 import { ActionFields } from "./ActionFields.tsx";
@@ -13,12 +13,17 @@ import { ParametersFields } from "./ParametersFields.tsx";
 import type { Breaches } from "./rules.ts";
 import { emptyStep } from "./StepFields.tsx";
 import { TriggersFields } from "./TriggerFields.tsx";
+import { keepUnsaved, type Unsaved } from "./unsaved.ts";
 
 /** Milliseconds without a key until the rules are looked at. */
 const TYPED_MS = 250;
 
 interface EditorProps {
-  readonly initial: Draft;
+  /** "" for a new one. */
+  readonly workflowId: string;
+  readonly begun: Unsaved;
+  /** Begins again with what is saved; given where the editor begins with what was typed before. */
+  readonly onDiscard?: (() => void) | undefined;
   /** The verb of the button at the end. */
   readonly verb: string;
   readonly isBusy: boolean;
@@ -28,15 +33,22 @@ interface EditorProps {
   readonly onDone: (draft: Draft) => void;
 }
 
-/** Edits a workflow as a form or as text, with the contract's own rules. */
-export function Editor({ initial, verb, isBusy, error, onDone }: EditorProps) {
-  const [draft, setDraft] = useState(initial);
-  const [text, setText] = useState<string>();
+/**
+ * Edits a workflow as a form or as text, with the contract's own rules. What is typed stays in the tab until it is saved,
+ * so that a reload or an expired session loses none of it.
+ */
+export function Editor({ workflowId, begun, onDiscard, verb, isBusy, error, onDone }: EditorProps) {
+  const { initial } = begun;
+  const [draft, setDraft] = useState(begun.draft);
+  const [text, setText] = useState(begun.text);
   const [visited, setVisited] = useState<ReadonlySet<string>>(new Set());
   const [isTried, setIsTried] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const read = useMemo(() => (text === undefined ? { draft } : draftFrom(text)), [draft, text]);
   const current = "draft" in read ? read.draft : undefined;
+  useEffect(() => {
+    keepUnsaved(workflowId, { initial, draft: current ?? draft, text });
+  }, [workflowId, initial, current, draft, text]);
   const rules = useRules(current);
   const breaches = rules.breaches;
   const submit = async (event: FormEvent) => {
@@ -59,6 +71,14 @@ export function Editor({ initial, verb, isBusy, error, onDone }: EditorProps) {
   return (
     <RulesContext value={{ breaches, isShown: (path) => isTried || visited.has(path) }}>
       <form ref={form} className="editor" onSubmit={(event) => void submit(event)} onBlur={visit} noValidate>
+        {onDiscard && (
+          <div className="bar bar-asks row" role="status">
+            You changed this before and have not saved it.
+            <Button variant="default" size="compact-xs" onClick={onDiscard}>
+              Discard changes
+            </Button>
+          </div>
+        )}
         <div className="row">
           <Button
             variant="default"
