@@ -201,7 +201,7 @@ async function addresses(page: Page, origin: string): Promise<Record<string, str
     execution,
     projects: "/projects",
     project,
-    ...tabs("project", project, "classes", "editors", "prebuilds", "sharing"),
+    ...tabs("project", project, "classes", "editors", "prebuilds", "settings", "sharing"),
     "project-archived": `${project}?archived=yes`,
     approvals: "/approvals",
     approval,

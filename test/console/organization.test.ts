@@ -585,12 +585,63 @@ describe("the organization", () => {
       environmentClasses: [{ localRunner: true }],
       recommendedEditors: { editors: { code: { versions: ["stable", "insiders"] } } },
     });
-    for (const tab of ["Environments", "Classes", "Prebuilds", "Editors", "Sharing"]) {
+    for (const tab of ["Environments", "Classes", "Prebuilds", "Editors", "Settings", "Sharing"]) {
       await page.getByRole("link", { name: tab, exact: true }).click();
       await page.locator(`.tab[aria-current=page]`, { hasText: tab }).waitFor();
       await page.locator(":root:not(:has(.skeleton))").waitFor({ state: "attached" });
       await look(page);
     }
+  });
+
+  test("changes what a project is made of, and tells what somebody else has changed meanwhile", async () => {
+    const { page, origin } = visit;
+    const remoteUri = "https://git.example.org/team/moved.git";
+    const { body } = await post(server, "ProjectService/CreateProject", {
+      initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/old.git" } }] },
+    });
+    const projectId = body.project.id;
+    const stored = async () => (await post(server, "ProjectService/GetProject", { projectId })).body.project;
+    const save = page.getByRole("button", { name: "Save settings" });
+    await page.goto(`${origin}/projects/${projectId}?tab=settings`);
+    const remote = page.getByLabel("Repository, as git clones it");
+    await remote.fill("git example");
+    await save.click();
+    await page.getByText("remote URI must not contain white space or control characters").first().waitFor();
+    await remote.fill(remoteUri);
+    await page.getByLabel("What is checked out").selectOption({ label: "A branch of the remote" });
+    await page.getByLabel("Branch", { exact: true }).fill("stable");
+    await page.getByRole("button", { name: "Add source" }).click();
+    const second = page.getByRole("group", { name: "Source 2" });
+    await second.getByLabel("What it is").selectOption({ index: 1 });
+    await second.getByLabel("Address of the page").fill("https://git.example.org/team/docs");
+    // What another person saves stays, and is seen where nothing is typed.
+    await post(server, "ProjectService/UpdateProject", {
+      projectId,
+      name: "Theirs",
+      automationsFilePath: "a.yaml",
+    });
+    await page.getByText("Somebody has changed the project since you began.").waitFor();
+    await look(page);
+    await save.click();
+    await page.getByText("Saved.").waitFor();
+    await valued(page.getByLabel("Name", { exact: true }), "Theirs");
+    expect(await stored()).toMatchObject({
+      metadata: { name: "Theirs" },
+      initializer: {
+        specs: [
+          { git: { remoteUri, targetMode: "CLONE_TARGET_MODE_REMOTE_BRANCH", cloneTarget: "stable" } },
+          { contextUrl: { url: "https://git.example.org/team/docs" } },
+        ],
+      },
+      automationsFilePath: "a.yaml",
+    });
+    await post(server, "ProjectService/UpdateProject", { projectId, name: "Theirs again" });
+    await valued(page.getByLabel("Name", { exact: true }), "Theirs again");
+    await second.getByRole("button", { name: "Remove source 2" }).click();
+    await save.click();
+    await second.waitFor({ state: "detached" });
+    await page.getByText("Saved.").waitFor();
+    expect((await stored()).initializer.specs).toHaveLength(1);
   });
 
   test("has prebuilds of a project made, and cancels and deletes them", async () => {
@@ -599,10 +650,27 @@ describe("the organization", () => {
     const { environmentClassId } = runner;
     const { body } = await post(server, "ProjectService/CreateProject", {
       initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/prebuilt.git" } }] },
-      prebuildConfiguration: { environmentClassIds: [environmentClassId] },
     });
     await page.goto(`${origin}/projects/${body.project.id}?tab=prebuilds`);
     await page.getByText("There are no prebuilds of the project.").waitFor();
+    await page.getByRole("button", { name: "Configure prebuilds" }).click();
+    await dialog().getByLabel("Make prebuilds").check();
+    await dialog().getByRole("button", { name: "Add Class of prebuilds" }).click();
+    await dialog().getByLabel("Made by themselves").selectOption({ label: "Every day at 04:00 UTC" });
+    await dialog().getByLabel("Minutes for one (empty: 60)").fill("4");
+    await dialog().getByRole("button", { name: "Save prebuild configuration" }).click();
+    await dialog().getByText("must be greater than or equal to 300s").first().waitFor();
+    await dialog().getByLabel("Minutes for one (empty: 60)").fill("90");
+    await look(page);
+    await dialog().getByRole("button", { name: "Save prebuild configuration" }).click();
+    await dialog().waitFor({ state: "detached" });
+    const configured = await post(server, "ProjectService/GetProject", { projectId: body.project.id });
+    expect(configured.body.project.prebuildConfiguration).toMatchObject({
+      enabled: true,
+      environmentClassIds: [environmentClassId],
+      timeout: "5400s",
+      trigger: { dailySchedule: { hourUtc: 4 } },
+    });
     await page.getByRole("button", { name: "Start prebuild" }).click();
     await dialog().getByRole("button", { name: "For Class of prebuilds" }).click();
     await dialog().waitFor({ state: "detached" });

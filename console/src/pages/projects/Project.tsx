@@ -17,6 +17,7 @@ import { ProjectClasses } from "./ProjectClasses.tsx";
 import { ProjectEditors } from "./ProjectEditors.tsx";
 import { ProjectEnvironments } from "./ProjectEnvironments.tsx";
 import { ProjectPrebuilds } from "./ProjectPrebuilds.tsx";
+import { ProjectSettings } from "./ProjectSettings.tsx";
 import { sourceOf } from "./source.ts";
 
 const TABS = [
@@ -24,6 +25,7 @@ const TABS = [
   ["classes", "Classes"],
   ["prebuilds", "Prebuilds"],
   ["editors", "Editors"],
+  ["settings", "Settings"],
   ["sharing", "Sharing"],
 ] as const;
 
@@ -86,6 +88,7 @@ export function Project() {
       {tab === "classes" && <ProjectClasses project={project} onSaved={() => void reading.refetch()} />}
       {tab === "prebuilds" && <ProjectPrebuilds project={project} mayChange={mayChange === true} />}
       {tab === "editors" && <ProjectEditors project={project} onSaved={() => void reading.refetch()} />}
+      {tab === "settings" && <ProjectSettings project={project} mayChange={mayChange === true} />}
       {tab === "sharing" && (
         <Sharing
           resourceType={ResourceType.PROJECT}

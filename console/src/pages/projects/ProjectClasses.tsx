@@ -5,12 +5,11 @@ import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
-import { FOUND } from "../../parts/pickers/page-size.ts";
-import { SearchPicker, useTyped } from "../../parts/pickers/SearchPicker.tsx";
+import { ClassPicker } from "../../parts/pickers/ClassPicker.tsx";
 import { useClasses } from "../../parts/pickers/use-classes.ts";
 
 /** The local runner of the user who makes an environment, among ids of classes. */
-const LOCAL = "local";
+const LOCAL = { id: "local", name: "The local runner of the user who makes it" };
 
 /** Most entries of a project (contract). */
 const MOST = 30;
@@ -25,21 +24,16 @@ export function ProjectClasses({
 }) {
   const [entries, setEntries] = useState(() =>
     project.environmentClasses.map(({ environmentClass: each }) =>
-      each.case === "environmentClassId" ? each.value : LOCAL,
+      each.case === "environmentClassId" ? each.value : LOCAL.id,
     ),
   );
-  const typed = useTyped();
   const classes = useClasses();
   const save = useMutation(ProjectService.method.updateProjectEnvironmentClasses, { onSuccess: onSaved });
   const names = new Map(classes.data?.map(({ id, displayName }) => [id, displayName]));
-  names.set(LOCAL, "The local runner of the user who makes it");
-  const search = typed.search.trim().toLowerCase();
-  const free = [...names].flatMap(([id, name]) =>
-    !entries.includes(id) && `${name}\n${id}`.toLowerCase().includes(search) ? { id, name } : [],
-  );
+  names.set(LOCAL.id, LOCAL.name);
   return (
     <div className="stack">
-      <Problem error={classes.error ?? save.error} />
+      <Problem error={save.error} />
       <p className="dim lead">
         An environment runs on the first class of the list unless another is named. Without any, each runner
         may take it.
@@ -71,15 +65,11 @@ export function ProjectClasses({
           </li>
         ))}
       </ol>
-      <SearchPicker
-        label="Class to add: search, then add"
-        size="xs"
-        typed={typed}
-        found={classes.data && free.slice(0, FOUND)}
-        hasMore={free.length > FOUND}
+      <ClassPicker
+        chosen={entries}
+        others={[LOCAL]}
         disabled={entries.length >= MOST}
-        none={search === "" ? "There is no other class." : "No other class has that in its name."}
-        onChoose={({ id }) => setEntries([...entries, id])}
+        onChoose={(id) => setEntries([...entries, id])}
       />
       <div className="row">
         <Button
@@ -92,7 +82,7 @@ export function ProjectClasses({
               projectEnvironmentClasses: entries.map((id, order) => ({
                 order,
                 environmentClass:
-                  id === LOCAL
+                  id === LOCAL.id
                     ? { case: "localRunner" as const, value: true }
                     : { case: "environmentClassId" as const, value: id },
               })),

@@ -18,6 +18,7 @@ import { Problem } from "../../parts/Problem.tsx";
 import { useClasses } from "../../parts/pickers/use-classes.ts";
 import { State, type Tone } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
+import { PrebuildSettings } from "./PrebuildSettings.tsx";
 
 const PHASES: Readonly<Record<Phase, readonly [Tone, string]>> = {
   [Phase.UNSPECIFIED]: ["waiting", "Unknown"],
@@ -66,20 +67,26 @@ export function ProjectPrebuilds({
       title="Prebuilds"
       more={
         mayChange &&
-        classIds.length > 0 &&
         project.desiredPhase !== ProjectPhase.DELETED && (
-          <DialogButton label="Start prebuild">
-            {(close) => (
-              <StartPrebuild
-                projectId={project.id}
-                classes={classIds.map((id) => [id, nameOf(id)] as const)}
-                onDone={() => {
-                  read();
-                  close();
-                }}
-              />
+          <span className="row">
+            <DialogButton label="Configure prebuilds" size={640} isMain={false}>
+              {(close) => <PrebuildSettings project={project} nameOf={nameOf} onDone={close} />}
+            </DialogButton>
+            {classIds.length > 0 && (
+              <DialogButton label="Start prebuild">
+                {(close) => (
+                  <StartPrebuild
+                    projectId={project.id}
+                    classes={classIds.map((id) => [id, nameOf(id)] as const)}
+                    onDone={() => {
+                      read();
+                      close();
+                    }}
+                  />
+                )}
+              </DialogButton>
             )}
-          </DialogButton>
+          </span>
         )
       }
     >

@@ -6,8 +6,15 @@ import {
   WorkflowAction_Limits_PerExecutionSchema as PerExecutionSchema,
   type WorkflowAction,
 } from "#gen/service/v1/workflow_pb.js";
+import {
+  ChoiceField,
+  movedUp,
+  NumberField,
+  PartBreach,
+  removed,
+  replaced,
+} from "../../../parts/fields/fields.tsx";
 import { Icon } from "../../../parts/Icon.tsx";
-import { ChoiceField, movedUp, NumberField, PartBreach, removed, replaced } from "./fields.tsx";
 import { emptyStep, STEP_KINDS, StepFields } from "./StepFields.tsx";
 
 const MINUTE_MS = 60_000;

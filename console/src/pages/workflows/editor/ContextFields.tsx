@@ -8,9 +8,9 @@ import {
   type WorkflowTriggerContext,
   WorkflowTriggerContextSchema,
 } from "#gen/service/v1/workflow_pb.js";
+import { ChoiceField, LongField, PartBreach, removed, TextField } from "../../../parts/fields/fields.tsx";
 import { ProjectName, ProjectPicker } from "../../../parts/pickers/ProjectPicker.tsx";
 import { useClasses } from "../../../parts/pickers/use-classes.ts";
-import { ChoiceField, LongField, PartBreach, removed, TextField } from "./fields.tsx";
 
 /** Where actions run, as the form offers it. */
 type Kind = "urls" | "search" | "projects" | "agent" | "fromTrigger";

@@ -2,9 +2,9 @@ import { Button, Checkbox } from "@mantine/core";
 import { type ApprovalDeciders, ApprovalDeciders_Who as Who } from "#gen/service/v1/approval_pb.js";
 import { Principal } from "#gen/service/v1/identity_pb.js";
 import { Who as NameOf } from "../../../api/person.tsx";
+import { ChoiceField, NumberField, PartBreach } from "../../../parts/fields/fields.tsx";
 import { GroupName, GroupPicker } from "../../../parts/pickers/GroupPicker.tsx";
 import { MemberPicker } from "../../../parts/pickers/MemberPicker.tsx";
-import { ChoiceField, NumberField, PartBreach } from "./fields.tsx";
 
 /** Most users and groups that decide (contract). */
 const MAX_USERS = 50;

@@ -1,22 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { Button, Textarea } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
-import { type FocusEvent, type FormEvent, useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { WorkflowActionSchema } from "#gen/service/v1/workflow_pb.js";
-import { Problem } from "../../../parts/Problem.tsx";
+import { CreateWorkflowRequestSchema } from "#gen/service/v1/workflow_service_pb.js";
+import { LongField, TextField } from "../../../parts/fields/fields.tsx";
+import { RuledForm } from "../../../parts/fields/RuledForm.tsx";
 import { ActionFields } from "./ActionFields.tsx";
 import { AgentFields } from "./AgentFields.tsx";
 import { type Draft, draftFrom, textOf } from "./draft.ts";
-import { LongField, RulesContext, TextField } from "./fields.tsx";
 import { ParametersFields } from "./ParametersFields.tsx";
-import type { Breaches } from "./rules.ts";
 import { emptyStep } from "./StepFields.tsx";
 import { TriggersFields } from "./TriggerFields.tsx";
 import { keepUnsaved, type Unsaved } from "./unsaved.ts";
-
-/** Milliseconds without a key until the rules are looked at. */
-const TYPED_MS = 250;
 
 interface EditorProps {
   /** "" for a new one. */
@@ -41,115 +36,59 @@ export function Editor({ workflowId, begun, onDiscard, verb, isBusy, error, onDo
   const { initial } = begun;
   const [draft, setDraft] = useState(begun.draft);
   const [text, setText] = useState(begun.text);
-  const [visited, setVisited] = useState<ReadonlySet<string>>(new Set());
-  const [isTried, setIsTried] = useState(false);
-  const form = useRef<HTMLFormElement>(null);
   const read = useMemo(() => (text === undefined ? { draft } : draftFrom(text)), [draft, text]);
   const current = "draft" in read ? read.draft : undefined;
   useEffect(() => {
     keepUnsaved(workflowId, { initial, draft: current ?? draft, text });
   }, [workflowId, initial, current, draft, text]);
-  const rules = useRules(current);
-  const breaches = rules.breaches;
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setIsTried(true);
-    if (!current || isBusy) return;
-    // Those of what is there now: the fields may be a moment ahead.
-    const { breachesOf } = await import("./rules.ts");
-    const broken = breachesOf(current);
-    if (broken.size === 0) return onDone(current);
-    const [first] = [...broken.keys()].map((path) =>
-      form.current?.querySelector(`[name="${CSS.escape(path)}"]`),
-    );
-    if (first instanceof HTMLElement) first.focus();
-  };
-  const visit = (event: FocusEvent<HTMLFormElement>) => {
-    const { name } = event.target as unknown as HTMLInputElement;
-    if (name && !visited.has(name)) setVisited(new Set([...visited, name]));
-  };
   return (
-    <RulesContext value={{ breaches, isShown: (path) => isTried || visited.has(path) }}>
-      <form ref={form} className="editor" onSubmit={(event) => void submit(event)} onBlur={visit} noValidate>
-        {onDiscard && (
-          <div className="bar bar-asks row" role="status">
-            You changed this before and have not saved it.
-            <Button variant="default" size="compact-xs" onClick={onDiscard}>
-              Discard changes
-            </Button>
-          </div>
-        )}
-        <div className="row">
-          <Button
-            variant="default"
-            size="xs"
-            disabled={!current}
-            onClick={() => {
-              if (!current) return;
-              setDraft(current);
-              setText(text === undefined ? textOf(current) : undefined);
-            }}
-          >
-            {text === undefined ? "Edit as text" : "Edit as a form"}
+    <RuledForm
+      schema={CreateWorkflowRequestSchema}
+      message={current}
+      listsBreaches={text !== undefined}
+      verb={verb}
+      isBusy={isBusy}
+      error={error}
+      onDone={onDone}
+    >
+      {onDiscard && (
+        <div className="bar bar-asks row" role="status">
+          You changed this before and have not saved it.
+          <Button variant="default" size="compact-xs" onClick={onDiscard}>
+            Discard changes
           </Button>
         </div>
-        {text === undefined ? (
-          <Fields draft={draft} onChange={setDraft} />
-        ) : (
-          <Textarea
-            aria-label="The workflow as text"
-            classNames={{ input: "mono" }}
-            autosize
-            minRows={16}
-            maxRows={40}
-            spellCheck={false}
-            value={text}
-            onChange={(event) => setText(event.currentTarget.value)}
-            error={"problem" in read ? read.problem : undefined}
-          />
-        )}
-        <div className="editor-foot">
-          <Problem error={rules.error ?? error} />
-          {(isTried || text !== undefined) && breaches.size > 0 && <Broken breaches={breaches} />}
-          <div className="row">
-            <Button type="submit" loading={isBusy} disabled={!current}>
-              {verb}
-            </Button>
-          </div>
-        </div>
-      </form>
-    </RulesContext>
-  );
-}
-
-/** Follows which rules a draft breaks; the rules are loaded when they are first needed. */
-function useRules(draft: Draft | undefined): { readonly breaches: Breaches; readonly error: unknown } {
-  const [settled] = useDebouncedValue(draft, TYPED_MS);
-  const { data: rules, error } = useQuery({
-    queryKey: ["rules"],
-    queryFn: () => import("./rules.ts"),
-    staleTime: Number.POSITIVE_INFINITY,
-    refetchInterval: false,
-  });
-  const breaches = useMemo<Breaches>(
-    () => (rules && settled ? rules.breachesOf(settled) : new Map()),
-    [rules, settled],
-  );
-  return { breaches, error };
-}
-
-/** All that is broken, with the names of the fields as the contract has them. */
-function Broken({ breaches }: { readonly breaches: Breaches }) {
-  return (
-    <div className="problem" role="alert">
-      <ul className="broken">
-        {[...breaches].map(([path, sentences]) => (
-          <li key={path}>
-            <code>{path}</code> {sentences.join("; ")}
-          </li>
-        ))}
-      </ul>
-    </div>
+      )}
+      <div className="row">
+        <Button
+          variant="default"
+          size="xs"
+          disabled={!current}
+          onClick={() => {
+            if (!current) return;
+            setDraft(current);
+            setText(text === undefined ? textOf(current) : undefined);
+          }}
+        >
+          {text === undefined ? "Edit as text" : "Edit as a form"}
+        </Button>
+      </div>
+      {text === undefined ? (
+        <Fields draft={draft} onChange={setDraft} />
+      ) : (
+        <Textarea
+          aria-label="The workflow as text"
+          classNames={{ input: "mono" }}
+          autosize
+          minRows={16}
+          maxRows={40}
+          spellCheck={false}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          error={"problem" in read ? read.problem : undefined}
+        />
+      )}
+    </RuledForm>
   );
 }
 

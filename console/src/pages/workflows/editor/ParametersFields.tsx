@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { Button, Checkbox } from "@mantine/core";
 import { type WorkflowParameter, WorkflowParameterSchema } from "#gen/service/v1/workflow_pb.js";
+import { PartBreach, removed, replaced, TextField } from "../../../parts/fields/fields.tsx";
 import { Icon } from "../../../parts/Icon.tsx";
-import { PartBreach, removed, replaced, TextField } from "./fields.tsx";
 
 /** Most parameters of a workflow (contract). */
 const MAX_PARAMETERS = 10;

@@ -4,8 +4,16 @@ import {
   type WorkflowStep_Report_OutputSpec as OutputSpec,
   WorkflowStep_Report_OutputSpecSchema as OutputSpecSchema,
 } from "#gen/service/v1/workflow_pb.js";
+import {
+  ChoiceField,
+  LongField,
+  NumberField,
+  PartBreach,
+  removed,
+  replaced,
+  TextField,
+} from "../../../parts/fields/fields.tsx";
 import { Icon } from "../../../parts/Icon.tsx";
-import { ChoiceField, LongField, NumberField, PartBreach, removed, replaced, TextField } from "./fields.tsx";
 
 type SchemaCase = "string" | "integer" | "float" | "boolean";
 

@@ -3,8 +3,8 @@ import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { Checkbox } from "@mantine/core";
 import { ApprovalDecidersSchema } from "#gen/service/v1/approval_pb.js";
 import { type WorkflowStep, WorkflowStepSchema } from "#gen/service/v1/workflow_pb.js";
+import { LongField, NumberField, TextField } from "../../../parts/fields/fields.tsx";
 import { DeciderFields } from "./DeciderFields.tsx";
-import { LongField, NumberField, TextField } from "./fields.tsx";
 import { ReportFields } from "./ReportFields.tsx";
 
 /** The kinds of step. */

@@ -5,11 +5,11 @@ import {
   type WorkflowTrigger,
   WorkflowTriggerSchema,
 } from "#gen/service/v1/workflow_pb.js";
+import { ChoiceField, PartBreach, removed, replaced, TextField } from "../../../parts/fields/fields.tsx";
 import { Icon } from "../../../parts/Icon.tsx";
 import { Instants, ZONES } from "../triggers/Instants.tsx";
 import { EVENTS, OVERLAPS } from "../workflow-state.ts";
 import { ContextFields, emptyContext } from "./ContextFields.tsx";
-import { ChoiceField, PartBreach, removed, replaced, TextField } from "./fields.tsx";
 
 type Kind = "manual" | "time" | "pullRequest";
 

@@ -1,0 +1,155 @@
+import { useMutation } from "@connectrpc/connect-query";
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import type { EnvironmentInitializer_Spec as Spec } from "#gen/service/v1/environment_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import { ProjectService, UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
+import { queries } from "../../api/server.tsx";
+import { movedUp, PartBreach, removed, replaced, TextField } from "../../parts/fields/fields.tsx";
+import { RuledForm } from "../../parts/fields/RuledForm.tsx";
+import { Icon } from "../../parts/Icon.tsx";
+import { SourceFields } from "./SourceFields.tsx";
+import { changeOf, emptySource, settingsOf } from "./settings.ts";
+
+/** Most sources of a project (contract). */
+const MOST_SOURCES = 10;
+
+/** What a project is called, and what its environments are filled with. */
+export function ProjectSettings({
+  project,
+  mayChange,
+}: {
+  readonly project: Project;
+  readonly mayChange: boolean;
+}) {
+  const stored = settingsOf(project);
+  const [{ initial, draft }, setState] = useState({ initial: stored, draft: stored });
+  const change = changeOf(initial, draft);
+  const isOther = changeOf(initial, stored) !== undefined;
+  const takeOver = (next: typeof stored) => setState({ initial: next, draft: next });
+  // What others save is shown at once, where nothing is typed.
+  if (isOther && !change) takeOver(stored);
+  const save = useMutation(ProjectService.method.updateProject, {
+    onSuccess({ project }) {
+      void queries.invalidateQueries();
+      if (project) takeOver(settingsOf(project));
+    },
+  });
+  const set = (part: Partial<typeof draft>) => setState({ initial, draft: { ...draft, ...part } });
+  return (
+    <RuledForm
+      schema={UpdateProjectRequestSchema}
+      message={draft}
+      verb="Save settings"
+      isBusy={save.isPending}
+      isDisabled={!mayChange || !change}
+      error={save.error}
+      onDone={() => change && save.mutate(change)}
+      said={
+        save.isSuccess &&
+        !change && (
+          <span className="dim" role="status">
+            Saved.
+          </span>
+        )
+      }
+    >
+      {isOther && change && (
+        <div className="bar bar-asks row" role="status">
+          Somebody has changed the project since you began. Only what you have changed is saved, in place of
+          what they have made of it.
+          <Button variant="default" size="compact-xs" onClick={() => takeOver(stored)}>
+            Show what is saved
+          </Button>
+        </div>
+      )}
+      <fieldset className="plain" disabled={!mayChange}>
+        <section className="editor-part" aria-label="What it is called">
+          <TextField path="name" label="Name" value={draft.name ?? ""} onChange={(name) => set({ name })} />
+        </section>
+        <Sources
+          specs={draft.initializer?.specs ?? []}
+          onChange={(specs) =>
+            draft.initializer && set({ initializer: { ...draft.initializer, specs: [...specs] } })
+          }
+        />
+        <section className="editor-part" aria-label="Files of the repository">
+          <h2>Files of the repository that say how it starts</h2>
+          <div className="field-row">
+            <TextField
+              path="devcontainer_file_path"
+              label="Devcontainer (empty: where it usually is)"
+              value={draft.devcontainerFilePath ?? ""}
+              onChange={(devcontainerFilePath) => set({ devcontainerFilePath })}
+            />
+            <TextField
+              path="automations_file_path"
+              label="Automations (empty: where they usually are)"
+              value={draft.automationsFilePath ?? ""}
+              onChange={(automationsFilePath) => set({ automationsFilePath })}
+            />
+          </div>
+        </section>
+      </fieldset>
+    </RuledForm>
+  );
+}
+
+function Sources({
+  specs,
+  onChange,
+}: {
+  readonly specs: readonly Spec[];
+  readonly onChange: (specs: readonly Spec[]) => void;
+}) {
+  return (
+    <section className="editor-part" aria-label="Sources">
+      <h2>What its environments are filled with</h2>
+      <PartBreach path="initializer.specs" />
+      {specs.length === 0 && <p className="dim">Nothing: they start blank.</p>}
+      {specs.map((source, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: sources have no ids, and their fields are all controlled
+        <fieldset key={at} className="part">
+          <legend className="dim small">Source {at + 1}</legend>
+          <SourceFields
+            path={`initializer.specs[${at}]`}
+            source={source}
+            onChange={(next) => onChange(replaced(specs, at, next))}
+          />
+          <span className="row">
+            {at > 0 && (
+              <Button
+                variant="subtle"
+                size="compact-xs"
+                aria-label={`Move up source ${at + 1}`}
+                onClick={() => onChange(movedUp(specs, at))}
+              >
+                Move up
+              </Button>
+            )}
+            <Button
+              variant="subtle"
+              color="red"
+              size="compact-xs"
+              aria-label={`Remove source ${at + 1}`}
+              onClick={() => onChange(removed(specs, at))}
+            >
+              Remove
+            </Button>
+          </span>
+        </fieldset>
+      ))}
+      <div className="row">
+        <Button
+          variant="default"
+          size="xs"
+          leftSection={<Icon name="plus" size={14} />}
+          disabled={specs.length >= MOST_SOURCES}
+          onClick={() => onChange([...specs, emptySource("git")])}
+        >
+          Add source
+        </Button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,42 @@
+import { create, type JsonObject, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import {
+  type EnvironmentInitializer_Spec as Spec,
+  EnvironmentInitializer_SpecSchema as SpecSchema,
+} from "#gen/service/v1/environment_pb.js";
+import type { Project } from "#gen/service/v1/project_pb.js";
+import { type UpdateProjectRequest, UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
+
+/** The fields that the settings of a project edit, by their names in JSON. */
+const FIELDS = ["name", "initializer", "devcontainerFilePath", "automationsFilePath"] as const;
+
+/** Returns the settings of a project, in the message that changes one. */
+export const settingsOf = (project: Project): UpdateProjectRequest =>
+  create(UpdateProjectRequestSchema, {
+    projectId: project.id,
+    name: project.metadata?.name ?? "",
+    initializer: project.initializer ?? {},
+    devcontainerFilePath: project.devcontainerFilePath,
+    automationsFilePath: project.automationsFilePath,
+  });
+
+/** Returns the request that changes what two settings differ in, and nothing else; undefined where they are the same. */
+export function changeOf(
+  before: UpdateProjectRequest,
+  after: UpdateProjectRequest,
+): MessageInitShape<typeof UpdateProjectRequestSchema> | undefined {
+  const [one, other] = [jsonOf(before), jsonOf(after)];
+  const changed = FIELDS.filter((field) => JSON.stringify(one[field]) !== JSON.stringify(other[field]));
+  if (changed.length === 0) return undefined;
+  return {
+    projectId: after.projectId,
+    ...Object.fromEntries(changed.map((field) => [field, after[field]])),
+  };
+}
+
+const jsonOf = (settings: UpdateProjectRequest) => toJson(UpdateProjectRequestSchema, settings) as JsonObject;
+
+export type SourceKind = "git" | "contextUrl";
+
+/** Returns a source of which nothing is filled in. */
+export const emptySource = (kind: SourceKind): Spec =>
+  create(SpecSchema, { spec: kind === "git" ? { case: kind, value: {} } : { case: kind, value: {} } });

@@ -1,0 +1,119 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { Button } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { type FocusEvent, type FormEvent, type ReactNode, useMemo, useRef, useState } from "react";
+import { Problem } from "../Problem.tsx";
+import { RulesContext } from "./fields.tsx";
+import type { Breaches } from "./rules.ts";
+import "./fields.css";
+
+/** Milliseconds without a key until the rules are looked at. */
+const TYPED_MS = 250;
+
+interface RuledFormProps<Desc extends DescMessage> {
+  readonly schema: Desc;
+  /** The request as it is filled in; undefined while what is typed is none. */
+  readonly message: MessageShape<Desc> | undefined;
+  /** True to list all that is broken below, where fields do not show it. */
+  readonly listsBreaches?: boolean;
+  /** The verb of the button at the end. */
+  readonly verb: string;
+  readonly isBusy: boolean;
+  readonly isDisabled?: boolean;
+  /** Why saving failed. */
+  readonly error: unknown;
+  /** Takes a message that breaks no rule of the contract. */
+  readonly onDone: (message: MessageShape<Desc>) => void;
+  /** What is said beside the button. */
+  readonly said?: ReactNode;
+  readonly children: ReactNode;
+}
+
+/** A form for a request, in which each field says which of the contract's own rules it breaks. */
+export function RuledForm<Desc extends DescMessage>({
+  schema,
+  message,
+  listsBreaches = false,
+  verb,
+  isBusy,
+  isDisabled = false,
+  error,
+  onDone,
+  said,
+  children,
+}: RuledFormProps<Desc>) {
+  const [visited, setVisited] = useState<ReadonlySet<string>>(new Set());
+  const [isTried, setIsTried] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  const rules = useRules(schema, message);
+  const { breaches } = rules;
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setIsTried(true);
+    if (!message || isBusy) return;
+    // Those of what is there now: the fields may be a moment ahead.
+    const { breachesOf } = await import("./rules.ts");
+    const broken = breachesOf(schema, message);
+    if (broken.size === 0) return onDone(message);
+    const [first] = [...broken.keys()].map((path) =>
+      form.current?.querySelector(`[name="${CSS.escape(path)}"]`),
+    );
+    if (first instanceof HTMLElement) first.focus();
+  };
+  const visit = (event: FocusEvent<HTMLFormElement>) => {
+    const { name } = event.target as unknown as HTMLInputElement;
+    if (name && !visited.has(name)) setVisited(new Set([...visited, name]));
+  };
+  return (
+    <RulesContext value={{ breaches, isShown: (path) => isTried || visited.has(path) }}>
+      <form ref={form} className="editor" onSubmit={(event) => void submit(event)} onBlur={visit} noValidate>
+        {children}
+        <div className="editor-foot">
+          <Problem error={rules.error ?? error} />
+          {(isTried || listsBreaches) && breaches.size > 0 && <Broken breaches={breaches} />}
+          <div className="row">
+            <Button type="submit" loading={isBusy} disabled={!message || isDisabled}>
+              {verb}
+            </Button>
+            {said}
+          </div>
+        </div>
+      </form>
+    </RulesContext>
+  );
+}
+
+/** Follows which rules a message breaks; the rules are loaded when they are first needed. */
+function useRules<Desc extends DescMessage>(
+  schema: Desc,
+  message: MessageShape<Desc> | undefined,
+): { readonly breaches: Breaches; readonly error: unknown } {
+  const [settled] = useDebouncedValue(message, TYPED_MS);
+  const { data: rules, error } = useQuery({
+    queryKey: ["rules"],
+    queryFn: () => import("./rules.ts"),
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: false,
+  });
+  const breaches = useMemo<Breaches>(
+    () => (rules && settled ? rules.breachesOf(schema, settled) : new Map()),
+    [rules, schema, settled],
+  );
+  return { breaches, error };
+}
+
+/** All that is broken, with the names of the fields as the contract has them. */
+function Broken({ breaches }: { readonly breaches: Breaches }) {
+  return (
+    <div className="problem" role="alert">
+      <ul className="broken">
+        {[...breaches].map(([path, sentences]) => (
+          <li key={path}>
+            <code>{path}</code> {sentences.join("; ")}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
