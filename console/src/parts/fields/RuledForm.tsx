@@ -25,7 +25,7 @@ interface RuledFormProps<Desc extends DescMessage> {
   readonly error: unknown;
   /** Takes a message that breaks no rule of the contract. */
   readonly onDone: (message: MessageShape<Desc>) => void;
-  /** What is said beside the button. */
+  /** What is said next to the button. */
   readonly said?: ReactNode;
   readonly children: ReactNode;
 }
