@@ -194,6 +194,12 @@ describe("a run", () => {
     const address = page.url();
     await say("ask ship execute make release");
     await page.getByRole("region", { name: /^Approval/ }).waitFor();
+    // What is in the queue can be delivered while the agent works.
+    const queue = page.getByRole("region", { name: "Queue" });
+    await say("echo meanwhile");
+    await queue.getByRole("button", { name: "Deliver now" }).click();
+    await queue.waitFor({ state: "detached" });
+    await conversation().getByText("echo meanwhile").waitFor();
     await page
       .getByRole("link", { name: /Approvals/ })
       .first()
