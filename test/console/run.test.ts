@@ -279,10 +279,11 @@ describe("a run", () => {
       .waitFor();
     await page.getByRole("link", { name: "Show split" }).click();
     // What a line was is next to what it is.
-    await page
-      .locator(".patch-split tr")
-      .filter({ hasText: /two.*zwei/s })
-      .waitFor();
+    const place = async (column: string, text: string) => {
+      const line = page.locator(`diffs-container [data-${column}] [data-line]`, { hasText: text });
+      return (await line.boundingBox())?.y;
+    };
+    expect(await place("additions", "zwei")).toBe(await place("deletions", "two"));
     await page.getByRole("button", { name: "Comment on line 2", exact: true }).click();
     await page.getByLabel("Comment", { exact: true }).fill("echo in German");
     await page.getByRole("button", { name: "Add comment" }).click();

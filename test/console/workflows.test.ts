@@ -117,7 +117,9 @@ describe("a workflow", () => {
     await page.getByRole("button", { name: "Review changes" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Somebody has changed the workflow since you began.").waitFor();
-    const added = await dialog.locator(".patch-added .patch-text").allInnerTexts();
+    const lines = dialog.locator("[data-line-type=change-addition][data-line]");
+    await lines.first().waitFor();
+    const added = await lines.allInnerTexts();
     expect(added.map((line) => line.trim())).toEqual(['"name": "Headers of the year",', '"maxParallel": 2,']);
     await look(page);
     await dialog.getByRole("button", { name: "Save workflow" }).click();

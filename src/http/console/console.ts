@@ -32,14 +32,15 @@ const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
  * Policy of what the page may load: its own files, and style elements with the nonce of the answer, which Mantine makes for its
- * variables. Style attributes are refused: what React sets are properties, which no policy is about.
+ * variables and @pierre/diffs for its theme. Style attributes are allowed because of @pierre/diffs alone, which writes the
+ * colours of words and the heights of rows into them; what React sets are properties, which no policy is about.
  */
 const contentPolicy = (nonce: string): string =>
   [
     "default-src 'none'",
     "script-src 'self'",
     `style-src-elem 'self' 'nonce-${nonce}'`,
-    "style-src-attr 'none'",
+    "style-src-attr 'unsafe-inline'",
     "worker-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data:",

@@ -10,12 +10,12 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { Who } from "../../../api/person.tsx";
 import { Details } from "../../../parts/Details.tsx";
+import { Diff } from "../../../parts/diff/Diff.tsx";
 import { Icon, type IconName } from "../../../parts/Icon.tsx";
 import { Markdown } from "../../../parts/Markdown.tsx";
 import { State as StateMark, type Tone } from "../../../parts/State.tsx";
 import { Ago, Lasting } from "../../../parts/Time.tsx";
 import { addressOf, IMAGE_TYPES } from "./images.ts";
-import { Patch } from "./Patch.tsx";
 
 const ICONS: Readonly<Partial<Record<Kind, IconName>>> = {
   [Kind.READ]: "read",
@@ -155,7 +155,7 @@ export function Block({ block: whole, isStopped }: BlockProps) {
           }
         >
           <div className="step-body">
-            <Patch text={block.value.diff} />
+            <Diff text={block.value.diff} path={block.value.path} />
           </div>
         </Details>
       );
@@ -236,7 +236,7 @@ function ToolCall({ call, block, isStopped }: BlockProps & { readonly call: Agen
           // biome-ignore lint/suspicious/noArrayIndexKey: an agent may change a file twice in a call
           <div key={at}>
             <code className="block">{path}</code>
-            <Patch text={diff} />
+            <Diff text={diff} path={path} />
           </div>
         ))}
         {call.result && <pre className="code">{call.result}</pre>}

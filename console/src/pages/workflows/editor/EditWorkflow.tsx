@@ -7,9 +7,9 @@ import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { queries, transport } from "../../../api/server.tsx";
 import { Dialog } from "../../../parts/Dialog.tsx";
+import { Diff } from "../../../parts/diff/Diff.tsx";
 import { Loaded } from "../../../parts/Loaded.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
-import { Patch } from "../../agents/run/Patch.tsx";
 import { changedFields, type Draft, draftOf, textOf, updateOf, withFields } from "./draft.ts";
 import { Editor } from "./Editor.tsx";
 import { forgetUnsaved, readUnsaved, type Unsaved } from "./unsaved.ts";
@@ -110,7 +110,7 @@ function Review({ workflowId, initial, edited, onSaved }: ReviewProps) {
               below is what saving changes of it as it is now.
             </p>
           )}
-          {isSame ? <p className="dim">Nothing changes.</p> : <Patch text={patch} />}
+          {isSame ? <p className="dim">Nothing changes.</p> : <Diff text={patch} path="workflow.json" />}
           <div className="row">
             <Button
               loading={save.isPending}

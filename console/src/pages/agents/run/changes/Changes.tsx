@@ -108,8 +108,8 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
           )}
           {files.length > 0 && (
             <p className="dim small">
-              Click the number or the sign before a line to comment on it. Comments are sent together, as one
-              review.
+              Click the number before a line to comment on it, or draw over those of several. Comments are
+              sent together, as one review.
             </p>
           )}
           {comments.some((comment) => comment.digest !== digest) && (

@@ -1,14 +1,14 @@
 import { Button, Textarea } from "@mantine/core";
-import { useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import {
   type EnvironmentFileDiff,
   EnvironmentFileDiff_Kind as Kind,
   EnvironmentFileDiff_PatchOmission as Omission,
 } from "#gen/service/v1/environment_changes_pb.js";
-import { Patch } from "../Patch.tsx";
-import type { PatchLine } from "../patch-lines.ts";
+import { Diff, type LineNote } from "../../../../parts/diff/Diff.tsx";
+import type { PatchPlace } from "../../../../parts/diff/patch-lines.ts";
 import { fileId } from "./FileTree.tsx";
-import { type Comment, placeOf } from "./review.ts";
+import type { Comment } from "./review.ts";
 
 const KINDS: Readonly<Record<Kind, string>> = {
   [Kind.UNSPECIFIED]: "",
@@ -40,43 +40,26 @@ interface FileDiffProps {
 
 /** Shows what has changed in one file, with the comments that wait to be sent. */
 export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffProps) {
-  const [open, setOpen] = useState<PatchLine>();
-  const isAt = (comment: Comment, line: PatchLine) => {
-    const place = placeOf(line);
-    return comment.path === file.path && comment.line === place.line && comment.isOld === place.isOld;
-  };
-  const below = (line: PatchLine, columns: number) => {
-    if (line.kind === "hunk") return null;
-    const here = comments.filter((comment) => isAt(comment, line));
-    const isOpen = open !== undefined && open.old === line.old && open.new === line.new;
-    if (here.length === 0 && !isOpen) return null;
-    return (
-      <tr>
-        <td colSpan={columns} className="patch-comments">
-          {here.map((comment, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: two comments of a line may say the same
-            <div key={at} className="comment">
-              <p>{comment.text}</p>
-              <Button variant="subtle" size="compact-xs" onClick={() => onRemove(comment)}>
-                Remove comment
-              </Button>
-            </div>
-          ))}
-          {isOpen && (
-            <AddComment
-              line={line.new ?? line.old ?? 0}
-              isFull={comments.length >= MOST_COMMENTS}
-              onCancel={() => setOpen(undefined)}
-              onAdd={(text) => {
-                onAdd({ path: file.path, ...placeOf(line), text, quote: line.text });
-                setOpen(undefined);
-              }}
-            />
-          )}
-        </td>
-      </tr>
-    );
-  };
+  const [open, setOpen] = useState<{ readonly place: PatchPlace; readonly quote: string }>();
+  const place = open?.place;
+  const notes = notesOf(
+    comments.filter((comment) => comment.path === file.path),
+    onRemove,
+    open && (
+      <AddComment
+        key={JSON.stringify(place)}
+        place={open.place}
+        isFull={comments.length >= MOST_COMMENTS}
+        onCancel={() => setOpen(undefined)}
+        onAdd={(text) => {
+          const { isOld, first, last } = open.place;
+          onAdd({ path: file.path, isOld, line: first, lastLine: last, text, quote: open.quote });
+          setOpen(undefined);
+        }}
+      />
+    ),
+    place,
+  );
   return (
     <section className="file" id={fileId(file.path)} aria-label={file.path} tabIndex={-1}>
       <div className="file-head row">
@@ -91,7 +74,14 @@ export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffP
         </span>
       </div>
       {file.patch ? (
-        <Patch text={file.patch} onLine={setOpen} below={below} isSplit={isSplit} />
+        <Diff
+          text={file.patch}
+          path={file.path}
+          isSplit={isSplit}
+          onLines={(place, quote) => setOpen({ place, quote })}
+          chosen={place}
+          notes={notes}
+        />
       ) : (
         <p className="dim file-none">{OMISSIONS[file.patchOmission]}</p>
       )}
@@ -99,26 +89,66 @@ export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffP
   );
 }
 
+/** Returns what is shown below the lines of a file: the comments of each, and the one that is being written. */
+function notesOf(
+  comments: readonly Comment[],
+  onRemove: (comment: Comment) => void,
+  added: ReactNode,
+  place: PatchPlace | undefined,
+): LineNote[] {
+  const lines = new Map<string, { isOld: boolean; line: number; content: ReactNode[] }>();
+  const add = (isOld: boolean, line: number, content: ReactNode) => {
+    const key = `${isOld} ${line}`;
+    const note = lines.get(key) ?? { isOld, line, content: [] };
+    lines.set(key, note);
+    note.content.push(content);
+  };
+  for (const [at, comment] of comments.entries()) {
+    const { isOld, line, lastLine = line, text } = comment;
+    add(
+      isOld,
+      lastLine,
+      <div key={at} className="comment">
+        <p>
+          {lastLine > line && <span className="dim">{linesName(line, lastLine)}: </span>}
+          {text}
+        </p>
+        <Button variant="subtle" size="compact-xs" onClick={() => onRemove(comment)}>
+          Remove comment
+        </Button>
+      </div>,
+    );
+  }
+  if (place) add(place.isOld, place.last, added);
+  return [...lines.values()];
+}
+
+const linesName = (first: number, last: number) =>
+  first === last ? `line ${first}` : `lines ${first} to ${last}`;
+
 function AddComment({
-  line,
+  place,
   isFull,
   onAdd,
   onCancel,
 }: {
-  readonly line: number;
+  readonly place: PatchPlace;
   readonly isFull: boolean;
   readonly onAdd: (text: string) => void;
   readonly onCancel: () => void;
 }) {
   const [text, setText] = useState("");
+  const field = useRef<HTMLTextAreaElement>(null);
+  // It has a place in the diff, without which it takes no focus, only once that is drawn with it.
+  useEffect(() => field.current?.focus(), []);
   if (isFull)
     return <p className="dim">A review has {MOST_COMMENTS} comments at most: send this one first.</p>;
   return (
     <div className="stack">
       <Textarea
         aria-label="Comment"
-        placeholder={`Comment on line ${line}`}
-        autoFocus
+        placeholder={`Comment on ${linesName(place.first, place.last)}`}
+        ref={field}
         autosize
         minRows={2}
         maxLength={4096}

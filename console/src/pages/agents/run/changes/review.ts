@@ -5,14 +5,13 @@ import {
   AgentReviewComment_Side as Side,
 } from "#gen/service/v1/agent_review_pb.js";
 import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
-import type { PatchLine } from "../patch-lines.ts";
 
 /** A comment that has not been sent. */
 export interface Comment {
   readonly path: string;
   readonly isOld: boolean;
   readonly line: number;
-  /** The last line, where a draft of another program has several. */
+  /** The last line, where it is on several. */
   readonly lastLine?: number;
   readonly text: string;
   /** The line as it was seen; several with line breaks between them. */
@@ -23,10 +22,6 @@ export interface Comment {
 
 /** Most characters of a line in a quote (contract). */
 const QUOTE_LENGTH = 160;
-
-/** Returns the place of a comment on a line of a diff. */
-export const placeOf = (line: PatchLine): { readonly isOld: boolean; readonly line: number } =>
-  line.new === undefined ? { isOld: true, line: line.old ?? 0 } : { isOld: false, line: line.new };
 
 /** Returns a comment as it is sent. */
 export const sentComment = (comment: Comment): MessageInitShape<typeof AgentReviewCommentSchema> => ({

@@ -1,0 +1,172 @@
+import {
+  createElement,
+  type ReactNode,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useReducer,
+  useRef,
+} from "react";
+import type { DrawnDiff } from "./engine.ts";
+import { focusLine, labelRows } from "./label-rows.ts";
+import {
+  type PatchLine,
+  type PatchPlace,
+  patchLines,
+  patchOf,
+  placeIn,
+  quoteOf,
+  visible,
+} from "./patch-lines.ts";
+import { type Engine, useEngine } from "./use-engine.ts";
+import "../work.css";
+
+/** What is shown below a line, such as its comments. */
+export interface LineNote {
+  readonly isOld: boolean;
+  readonly line: number;
+  readonly content: ReactNode;
+}
+
+interface DiffProps {
+  /** A unified diff of one file. */
+  readonly text: string;
+  /** The path of the file, whose ending says in which language it is. */
+  readonly path?: string;
+  /** Shows the lines as they were next to those that they became. */
+  readonly isSplit?: boolean;
+  /** Called with lines that somebody wants to comment on, and their text; without it nothing can be. */
+  readonly onLines?: (place: PatchPlace, quote: string) => void;
+  /** The lines that are being commented on. */
+  readonly chosen?: PatchPlace | undefined;
+  readonly notes?: readonly LineNote[];
+}
+
+/** Pixels of a line that waits to be drawn. */
+const LINE_HEIGHT = 20;
+const NO_NOTES: readonly LineNote[] = [];
+
+/** Shows a unified diff: readers who cannot tell the colours apart have the signs. */
+export function Diff(props: DiffProps) {
+  const { text } = props;
+  const lines = useMemo(() => patchLines(text), [text]);
+  const engine = useEngine();
+  if (lines.length === 0 || engine === "failed") {
+    return <pre className="code">{visible(text) || "No lines."}</pre>;
+  }
+  if (engine) return <Drawn {...props} engine={engine} lines={lines} />;
+  return (
+    <div className="diff-waits" style={{ minHeight: lines.length * LINE_HEIGHT }} role="status">
+      <span className="soon dim">Loading the lines …</span>
+    </div>
+  );
+}
+
+interface DrawnProps extends DiffProps {
+  readonly engine: Engine;
+  readonly lines: readonly PatchLine[];
+}
+
+function Drawn({ engine, lines, path = "", isSplit = false, onLines, chosen, notes = NO_NOTES }: DrawnProps) {
+  const { module, isColoured } = engine;
+  const root = useRef<HTMLElement>(null);
+  const drawn = useRef<DrawnDiff>(undefined);
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const diff = useMemo(
+    () => module.parse(patchOf(lines), path, isColoured),
+    [module, lines, path, isColoured],
+  );
+  const choose = useRef<(isOld: boolean, first: number, last: number) => void>(undefined);
+  choose.current = (isOld, first, last) => {
+    const place = placeIn(lines, { isOld, first: Math.min(first, last), last: Math.max(first, last) });
+    onLines?.(place, quoteOf(lines, place));
+    // What was marked while the pointer moved may be more than that.
+    redraw();
+  };
+  const canChoose = onLines !== undefined;
+  const options = useMemo<Parameters<DrawnDiff["show"]>[1]>(
+    () => ({
+      diffStyle: isSplit ? "split" : "unified",
+      onPostRender: ({ shadowRoot }) => shadowRoot && labelRows(shadowRoot, canChoose),
+      ...(canChoose && {
+        lineHoverHighlight: "number",
+        enableLineSelection: true,
+        onLineNumberClick: ({ annotationSide, lineNumber }) =>
+          choose.current?.(annotationSide === "deletions", lineNumber, lineNumber),
+        onLineSelectionEnd(range) {
+          if (!range) return redraw();
+          const { start, end, side, endSide = side } = range;
+          // One line is a click.
+          if (start === end && side === endSide) return;
+          choose.current?.(endSide === "deletions", side === endSide ? start : end, end);
+        },
+      }),
+    }),
+    [isSplit, canChoose],
+  );
+  const places = notes.map(({ isOld, line }) => `${isOld ? "deletions" : "additions"} ${line}`).join();
+  const annotations = useMemo(() => annotationsOf(places), [places]);
+  useLayoutEffect(
+    () => () => {
+      drawn.current?.cleanUp();
+      drawn.current = undefined;
+    },
+    [],
+  );
+  // It looks by itself at what has changed.
+  useLayoutEffect(() => {
+    if (!root.current || !diff) return;
+    drawn.current ??= new module.DrawnDiff(root.current, redraw);
+    drawn.current.show(diff, options, annotations);
+    drawn.current.setSelectedLines(rangeOf(chosen), { notify: false });
+  });
+  const left = useRef(chosen);
+  // Who commented by the keyboard goes on from the line, once the field is gone.
+  useEffect(() => {
+    const shadow = root.current?.shadowRoot;
+    if (!chosen && left.current && shadow) focusLine(shadow, left.current.isOld, left.current.last);
+    left.current = chosen;
+  }, [chosen]);
+  return createElement(
+    "diffs-container",
+    {
+      ref: root,
+      // Enter and the space bar do what a click does, as on other buttons.
+      onKeyDown: (event: KeyboardEvent) => canChoose && clickFocused(event, root.current?.shadowRoot),
+    },
+    notes.map(({ isOld, line, content }) => {
+      const name = `annotation-${isOld ? "deletions" : "additions"}-${line}`;
+      return (
+        <div key={name} slot={name} className="diff-note">
+          {content}
+        </div>
+      );
+    }),
+  );
+}
+
+const rangeOf = (place: PatchPlace | undefined) =>
+  place ? { start: place.first, end: place.last, side: sideOf(place.isOld) } : null;
+
+const sideOf = (isOld: boolean) => (isOld ? ("deletions" as const) : ("additions" as const));
+
+/** Returns places as @pierre/diffs has them: the same ones as long as the text is. */
+const annotationsOf = (places: string) =>
+  places
+    .split(",")
+    .filter((place) => place !== "")
+    .map((place) => {
+      const [side, line] = place.split(" ");
+      return { side: sideOf(side === "deletions"), lineNumber: Number(line) };
+    });
+
+function clickFocused(
+  event: Pick<KeyboardEvent, "key" | "preventDefault">,
+  root: ShadowRoot | null | undefined,
+): void {
+  const number = root?.activeElement;
+  if ((event.key !== "Enter" && event.key !== " ") || !(number instanceof HTMLElement) || !number.role)
+    return;
+  event.preventDefault();
+  number.click();
+}
