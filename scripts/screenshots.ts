@@ -125,7 +125,7 @@ async function take(
   // Names that are asked for one by one are dots until they come.
   await page.waitForFunction(
     () =>
-      document.querySelector(".skeleton") === null &&
+      document.querySelector(".skeleton, .diff-waits") === null &&
       [...document.querySelectorAll("td")].every(
         ({ textContent }) => !/^(…|\.\.\.)$/.test(textContent ?? ""),
       ),
