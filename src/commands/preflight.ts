@@ -133,6 +133,7 @@ const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
   EROFS: "its file system is read-only",
   ENOSPC: "the disk is full",
   ENOTDIR: "it, or a part of its path, is a file",
+  EEXIST: "it is a link that leads nowhere, or another process has just made it",
   ENOENT: "the system lets nobody make a folder there",
 };
 

@@ -1,9 +1,24 @@
-import { chmodSync, chownSync, cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { openData } from "../../src/commands/open-data.ts";
 import { post } from "../harness/call.ts";
+import { dataConfigOf } from "../harness/data-config.ts";
 import { testOnSqlite } from "../harness/engine.ts";
 import { type FakeRunner, registerRunner, succeeded } from "../harness/fake-runner.ts";
+import { UNPRIVILEGED } from "../harness/postgres-cluster.ts";
+import { ROOT } from "../harness/program.ts";
 import { tampering } from "../harness/raw-data.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import {
@@ -185,6 +200,35 @@ const BREAKAGES: readonly Breakage[] = [
     advice: /--data-dir/,
   },
   {
+    name: "that is a link to a disk that is not mounted",
+    damage: (folder) => {
+      rmSync(folder, { recursive: true });
+      symlinkSync(`${folder}-elsewhere`, folder);
+    },
+    wrong: (folder) => `data folder  ${folder} is a link to ${folder}-elsewhere, which is not there`,
+    advice: /mount its disk/,
+  },
+  {
+    name: "that is empty",
+    damage: (folder) => {
+      rmSync(folder, { recursive: true });
+      mkdirSync(folder, { mode: 0o700 });
+    },
+    wrong: (folder) => `data folder  ${folder} is empty`,
+    advice: /mount its disk; for a new installation start the server/,
+  },
+  {
+    name: "with folders in the place of files",
+    damage: (folder) => {
+      for (const name of [DATABASE, "server.lock"]) {
+        rmSync(join(folder, name), { force: true });
+        mkdirSync(join(folder, name));
+      }
+    },
+    wrong: (folder) => `data folder  chartroom.db and server.lock in ${folder} are no files`,
+    advice: /move it away/,
+  },
+  {
     name: "without a database",
     damage: (folder) => rmSync(join(folder, DATABASE)),
     wrong: (folder) => `database     there is no chartroom.db in ${folder}`,
@@ -279,6 +323,18 @@ const BREAKAGES: readonly Breakage[] = [
 ];
 
 describe("a folder", () => {
+  testOnSqlite("it is about the files of a data folder")(
+    "whose log of changes is lost, with all that was not moved into the database yet, is noted",
+    async () => {
+      const folder = join(temporaryFolder(), "data");
+      mkdirSync(folder, { mode: 0o700 });
+      await (await openData(dataConfigOf(folder))).store.close();
+      const { code, stdout } = await diagnose(folder);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^note +database +nothing was ever made in it: .*\n +-> .*restore a backup/m);
+    },
+  );
+
   for (const { name, damage, args, wrong, advice } of BREAKAGES)
     testOnSqlite("it is about the files of a data folder")(`${name} is called that`, async () => {
       const folder = join(temporaryFolder(), "data");
@@ -291,6 +347,25 @@ describe("a folder", () => {
     });
 
   const asRoot = process.getuid?.() === 0 ? test : test.skip; // Nobody else may give files away.
+  const program = join(ROOT, "bin/chartroom.js");
+  const asNobody = (command: string, ...args: string[]) =>
+    spawnSync(command, args, { encoding: "utf8", ...UNPRIVILEGED, cwd: "/" });
+  const canBeNobody = process.getuid?.() === 0 && asNobody("test", "-r", program).status === 0;
+  (canBeNobody ? test : test.skip)("of another user is called that (needs root)", () => {
+    const parent = temporaryFolder();
+    const folder = join(parent, "data");
+    cpSync(sound, folder, { recursive: true });
+    const look = () => {
+      const { status, stdout } = asNobody(process.execPath, program, "doctor", "--data-dir", folder);
+      return [status, stdout.split("\n").filter((line) => line.startsWith("wrong"))];
+    };
+    chmodSync(parent, 0o755);
+    expect(look()).toEqual([1, [`wrong  data folder  this user may not write ${folder}`]]);
+    chmodSync(parent, 0o700);
+    const cause = `this user may not look into the folder that ${folder} is in`;
+    expect(look()).toEqual([1, [`wrong  data folder  ${cause}`]]);
+  });
+
   asRoot("with a file of another user is called that (needs root)", async () => {
     const folder = join(temporaryFolder(), "data");
     cpSync(sound, folder, { recursive: true });

@@ -2,7 +2,8 @@ import { type Config, ConfigError, readConfig } from "../../config/config.ts";
 import type { Flags, Terminal } from "../definitions/command-line.ts";
 import { type Finding, note, reportOf, wrong } from "./finding.ts";
 import { lookAtData } from "./look-at-data.ts";
-import { lookAtDisk, lookAtFolder, lookAtIsolation, lookAtKeys, lookAtSettings } from "./look-at-machine.ts";
+import { lookAtFolder } from "./look-at-folder.ts";
+import { lookAtDisk, lookAtIsolation, lookAtKeys, lookAtSettings } from "./look-at-machine.ts";
 
 /** The result of `chartroom doctor`. */
 export interface Diagnosis {

@@ -5,6 +5,7 @@ import { type Config, keyFileOf } from "../../config/config.ts";
 import { auditDelay } from "../../domain/record/audit-delay.ts";
 import { auditTargetsOf } from "../../sinks/audit-sinks.ts";
 import { countInstallation, type InstallationCounts } from "../../store/access/installation-counts.ts";
+import { hadOrganization } from "../../store/identity/organization.ts";
 import { findAuditLag } from "../../store/record/audit-lag.ts";
 import { findNewestAuditTime } from "../../store/record/audit-log.ts";
 import { findNamedKeyIds } from "../../store/runner/key-id.ts";
@@ -47,6 +48,7 @@ export async function lookAtData(look: DataLook): Promise<Finding[]> {
   try {
     return [
       ...findings,
+      ...(await lookAtBeginning(store)),
       ...(await lookAtNamedKeys(store, look)),
       ...(await lookAtClock(store, look)),
       ...(await lookAtCounts(store, look)),
@@ -55,6 +57,15 @@ export async function lookAtData(look: DataLook): Promise<Finding[]> {
   } finally {
     await store.close();
   }
+}
+
+/** Notes that nothing was ever made in the database: what was there may have been lost with its log of changes. */
+async function lookAtBeginning({ reader }: ReadOnlyStore): Promise<Finding[]> {
+  if (await hadOrganization(reader)) return [];
+  const text =
+    "nothing was ever made in it: the next start of the server makes an organization, as in a new one";
+  const advice = `if there was one before, restore a backup; ${DATABASE_FILE}-wal is part of the database`;
+  return [note("database", text, advice)];
 }
 
 async function lookAtExport({ reader }: ReadOnlyStore, { now, config }: DataLook): Promise<Finding[]> {
@@ -112,13 +123,17 @@ async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
 async function lookAtPostgres({ config, now }: DataLook): Promise<Finding[]> {
   const { inspectDatabase } = await import("../../store/postgres/open-read-only.ts");
   try {
-    const { release, isReadOnly, aheadMs } = await asDatabaseError(config, () =>
+    const { release, isReadOnly, problem, aheadMs } = await asDatabaseError(config, () =>
       inspectDatabase(addressOf(config), { connections: 2 * config.databaseConnections + 1, now }),
     );
     const findings = [ok("database", `PostgreSQL ${release}`)];
     if (isReadOnly) {
       const advice = "name the primary in --database-url, or make the database writable";
       findings.push(wrong("database", "the database is read-only, as a standby is", advice));
+    }
+    if (problem !== undefined) {
+      const advice = "put that right; servers then go on by themselves; see docs/postgres.md";
+      findings.push(wrong("database", `it takes no changes: ${problem}`, advice));
     }
     if (Math.abs(aheadMs) > CLOCK_TOLERANCE_MS) {
       const text = `the clock of the database is ${Math.round(Math.abs(aheadMs) / 1000)} seconds ${aheadMs > 0 ? "ahead of" : "behind"} that of this machine`;

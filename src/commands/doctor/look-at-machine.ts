@@ -1,13 +1,11 @@
 import { X509Certificate } from "node:crypto";
-import { accessSync, constants, readFileSync, type Stats, statfsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, statfsSync, statSync } from "node:fs";
 import { type Config, ConfigError, keyFileOf } from "../../config/config.ts";
 import { diskFloorBytesOf } from "../../config/maintenance-settings.ts";
 import { readSecrets } from "../../key-file.ts";
 import { keysFrom } from "../../keys.ts";
 import { createLog } from "../../log.ts";
 import { diskProblem } from "../../machine-checks.ts";
-import { DATABASE_FILE } from "../../store/sqlite/database-file.ts";
 import type { Terminal } from "../definitions/command-line.ts";
 import { chooseLocalIsolation } from "../local-runner.ts";
 import { checkServeSettings } from "../preflight.ts";
@@ -39,82 +37,6 @@ export function lookAtSettings(config: Config, now: number): Finding[] {
     return [note("settings", text, "renew it before that")];
   }
   return [ok("settings", "they can be used")];
-}
-
-/** File systems, by their magic numbers, on which the engine's locks and shared memory do not hold. */
-const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
-  26985: "NFS",
-  4283649346: "CIFS",
-  4266872130: "SMB",
-  12805120: "Ceph",
-};
-const IN_MEMORY = 0x01021994;
-
-/** Files of the folder, each of which the server writes. */
-const OWN_FILES = [DATABASE_FILE, `${DATABASE_FILE}-wal`, `${DATABASE_FILE}-shm`, "server.lock", "key.json"];
-
-/** Looks at the data folder itself, not at what is in its files. */
-export function lookAtFolder({ dataDir, databaseUrl }: Config): Finding[] {
-  const found = statSync(dataDir, { throwIfNoEntry: false });
-  const elsewhere =
-    "name the one of the server with --data-dir, or mount its disk; for a new installation start the server";
-  if (!found) return [wrong("data folder", `there is no ${dataDir}`, elsewhere)];
-  if (!found.isDirectory()) return [wrong("data folder", `${dataDir} is a file`, elsewhere)];
-  const findings = [...accessFindings(dataDir, found), ...ownerFindings(dataDir, found)];
-  if ((found.mode & 0o077) !== 0)
-    findings.push(note("data folder", `others may look into ${dataDir}`, `chmod 700 ${dataDir}`));
-  if (!databaseUrl) findings.push(...fileSystemFindings(dataDir));
-  return findings.some(({ level }) => level === "wrong")
-    ? findings
-    : [ok("data folder", `${dataDir} can be used`), ...findings];
-}
-
-function accessFindings(dataDir: string, { uid }: Stats): Finding[] {
-  try {
-    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-    return [];
-  } catch (error) {
-    const isReadOnly = (error as NodeJS.ErrnoException).code === "EROFS";
-    return [
-      isReadOnly
-        ? wrong("data folder", `${dataDir} is on a file system that is read-only`, "mount it to be written")
-        : wrong(
-            "data folder",
-            `this user may not write ${dataDir}`,
-            `run this as its owner, the user ${uid}`,
-          ),
-    ];
-  }
-}
-
-function ownerFindings(dataDir: string, { uid }: Stats): Finding[] {
-  const others = OWN_FILES.filter((name) => {
-    const file = statSync(join(dataDir, name), { throwIfNoEntry: false });
-    return file !== undefined && file.uid !== uid;
-  });
-  if (others.length === 0) return [];
-  const text = `${others.join(" and ")} in ${dataDir} ${others.length === 1 ? "belongs" : "belong"} to another user than the folder`;
-  return [
-    wrong("data folder", text, `chown them to the user ${uid}, or the folder to the user of the server`),
-  ];
-}
-
-function fileSystemFindings(dataDir: string): Finding[] {
-  const { type } = statfsSync(dataDir);
-  const network = NETWORK_FILE_SYSTEMS[type];
-  if (network !== undefined) {
-    const text = `${dataDir} is on a network file system (${network}), where the database can be damaged`;
-    return [
-      wrong(
-        "data folder",
-        text,
-        "move it to a disk of this machine, or the data to PostgreSQL (chartroom move)",
-      ),
-    ];
-  }
-  if (type !== IN_MEMORY) return [];
-  const text = `${dataDir} is in memory: it is lost when this machine restarts`;
-  return [note("data folder", text, "move it to a disk")];
 }
 
 /** Looks at the disk of the data folder. */

@@ -4,6 +4,8 @@ import { builderOver, type DatabaseAddress, plainConfig } from "./connection.ts"
 import { requireMigrated } from "./migrate.ts";
 import { OneAtATimeClient } from "./one-at-a-time.ts";
 import { requireUsable } from "./requirements.ts";
+import { storageProblem } from "./storage-problem.ts";
+import { rollback, tryInsert } from "./transaction.ts";
 
 /**
  * Opens a database for reading, in the one state that it has now, without changing a row and without migrating it.
@@ -27,12 +29,14 @@ export interface DatabaseReport {
   /** Release of the engine, such as `18.1`. */
   readonly release: string;
   readonly isReadOnly: boolean;
+  /** Why it takes no changes, though it is not read-only; undefined where it does, and where it has no tables yet. */
+  readonly problem: string | undefined;
   /** Milliseconds by which its clock is ahead of this machine's; negative when it is behind. */
   readonly aheadMs: number;
 }
 
 /**
- * Connects to a database and asks what it is. Changes nothing.
+ * Connects to a database, asks what it is, and tries a change, which it takes back.
  * @param connections that a server opens at most
  * @throws Error with a sentence for the operator when it cannot be reached, or cannot hold the tables
  */
@@ -51,13 +55,29 @@ export async function inspectDatabase(
         (extract(epoch from clock_timestamp()) * 1000)::text as clock`,
     );
     const [row] = rows;
+    const isReadOnly = row?.readonly === "on";
     return {
       release: row?.release ?? "",
-      isReadOnly: row?.readonly === "on",
+      isReadOnly,
+      problem: isReadOnly ? undefined : await changeProblem(client),
       // What lies between is the way there and back.
       aheadMs: Number(row?.clock) - (before + now()) / 2,
     };
   } finally {
     await client.end();
+  }
+}
+
+async function changeProblem(client: pg.Client): Promise<string | undefined> {
+  const { rows } = await client.query<{ known: boolean }>("select to_regclass('fact') is not null as known");
+  if (!rows[0]?.known) return undefined;
+  await client.query("begin");
+  try {
+    await tryInsert(client);
+    return undefined;
+  } catch (error) {
+    return storageProblem(error) ?? (error as Error).message;
+  } finally {
+    await rollback(client);
   }
 }

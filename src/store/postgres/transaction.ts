@@ -232,11 +232,16 @@ const PROBE_LENGTH = 262_144;
 /** Writes as much as a large write, takes it back, and writes a row that stays as it is. @throws the engine's error */
 export async function tryChange(client: pg.ClientBase): Promise<void> {
   await client.query("savepoint probe");
+  await tryInsert(client);
+  await client.query("rollback to savepoint probe");
+  await client.query("update installation set sequence = sequence");
+}
+
+/** Writes as much as a large write, for the caller to take back. @throws the engine's error */
+export async function tryInsert(client: pg.ClientBase): Promise<void> {
   // Random, since the engine compresses.
   const value = randomBytes(PROBE_LENGTH / 2).toString("hex");
   await client.query("insert into fact (name, value) values ($1, $2)", [randomUUID(), value]);
-  await client.query("rollback to savepoint probe");
-  await client.query("update installation set sequence = sequence");
 }
 
 /** Ends a transaction that failed. @returns whether the connection can be used again */
