@@ -259,4 +259,31 @@ describe("data of an earlier release", () => {
     );
     expect(found.map(({ id }) => id).sort()).toEqual(["1999", "2999", "999"]);
   });
+
+  test("has what its long list of new texts held moved into the index, and is searched as before", async () => {
+    const url = await databaseBefore("0091-shorter-pending-list");
+    await onCluster(url, "create extension pgstattuple");
+    await connected(url, async (client) => {
+      await client.query("set session_replication_role = replica");
+      await client.query(
+        `insert into project (id, organization_id, creator_id, desired_phase, search_text, technical_description,
+          used_by, body) select n::text, 'o', '', 1, 'text ' || n, '', '{}', '{}' from generate_series(1, 3000) as n`,
+      );
+    });
+    const askFor = async (query: string) => (await onCluster(url, query)).rows;
+    const pending = () =>
+      askFor("select pending_pages::int as pages from pgstatginindex('project_by_grams')");
+    const found = () =>
+      askFor(
+        "select id from project where project_grams(organization_id, search_text) @@ '''o999'''::tsquery order by id",
+      );
+    // More than the shorter list takes.
+    expect((await pending())[0]?.pages).toBeGreaterThan(512 / 8);
+    const before = await found();
+    expect(before).toEqual([{ id: "1999" }, { id: "2999" }, { id: "999" }]);
+    await migrateWith(url);
+    expect([await pending(), await found()]).toEqual([[{ pages: 0 }], before]);
+    const options = "select reloptions as options from pg_class where oid = 'project_by_grams'::regclass";
+    expect(await askFor(options)).toEqual([{ options: ["gin_pending_list_limit=512"] }]);
+  });
 });

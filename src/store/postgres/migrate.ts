@@ -64,6 +64,8 @@ interface IndexMigration {
   readonly indexes: readonly IndexDefinition[];
   /** Names of indexes that these replace. */
   readonly drops?: readonly string[];
+  /** Statements about indexes that are there; they can be repeated. */
+  readonly settings?: string;
 }
 
 /** Rewrites rows in portions, while no server runs; a start that is killed in between goes on at the next. */
@@ -249,10 +251,11 @@ async function changeTables(
 }
 
 async function replaceIndexes(client: pg.ClientBase, migration: IndexMigration): Promise<void> {
-  const { functions, indexes, drops = [] } = migration;
+  const { functions, indexes, drops = [], settings } = migration;
   if (functions !== undefined) await client.query(functions);
   for (const index of indexes) await buildIndex(client, index);
   for (const name of drops) await client.query(`drop index concurrently if exists ${name}`);
+  if (settings !== undefined) await client.query(settings);
 }
 
 /** Builds an index that is not there. One that is invalid was cut short, and is removed before. */
