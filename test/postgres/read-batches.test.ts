@@ -1,8 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { sql } from "kysely";
 import pg from "pg";
 import { asLeader } from "../../src/jobs/job-writes.ts";
+import { Batch, type BatchAnswer } from "../../src/store/postgres/batch.ts";
 import { prepared } from "../../src/store/prepared.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import type { Reader, Store } from "../../src/store/store.ts";
@@ -74,6 +77,24 @@ test("the reads of a turn go through one connection, and each gets its own rows"
   const rows = await Promise.all(marks.map((mark) => selectBackend(store.reader, { mark })));
   expect(rows.map(([row]) => row?.mark)).toEqual(marks);
   expect(new Set(rows.map(([row]) => row?.pid)).size).toBe(1);
+});
+
+test("a batch lets go of the rows of a statement that has its answer", async () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage: () => void = runInNewContext("gc");
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const batch = new Batch(new Map());
+  const rows = ["select 1 as one", "select 2 as two"].map((text) => {
+    const { promise, resolve, reject } = Promise.withResolvers<BatchAnswer>();
+    batch.add({ text }, resolve, reject);
+    return promise.then(({ rows: [row] }) => new WeakRef(row ?? {}));
+  });
+  client.query(batch);
+  const found = await Promise.all(rows);
+  await client.end();
+  collectGarbage();
+  expect({ batch, found: found.map((row) => row.deref()) }).toEqual({ batch, found: [undefined, undefined] });
 });
 
 /** Waits until so many statements wait for the lock of {@link waitForLock}. */

@@ -35,10 +35,12 @@ interface Submitted {
  */
 export class Batch extends DriverQuery {
   readonly #known: Map<string, readonly Column[]>;
+  /**
+   * Those without an answer, the next one first. One that has its answer is let go of: a batch outlives collections of
+   * the young generation, and the rows that it leads to would go to the old one with it.
+   */
   #statements: Statement[] = [];
   #connection: (pg.Connection & Submitted) | undefined;
-  /** Place of the statement whose answer comes next. */
-  #place = 0;
   #columns: readonly Column[] = [];
   #rows: Readonly<Record<string, unknown>>[] = [];
 
@@ -73,7 +75,7 @@ export class Batch extends DriverQuery {
     });
     // In one buffer: the stream takes much longer for many small ones, and the system for two sends.
     connection.stream.write(messages.take());
-    this.#expect(0);
+    this.#expectNext();
     return null;
   }
 
@@ -82,10 +84,9 @@ export class Batch extends DriverQuery {
     if (name !== undefined) delete this.#connection?.submittedNamedStatements[name];
   }
 
-  /** Waits for the answer of a statement. The driver asks for its name and text when the engine has parsed it. */
-  #expect(place: number): void {
-    this.#place = place;
-    const { name, text = "" } = this.#statements[place]?.query ?? {};
+  /** Waits for the answer of the next statement. The driver asks for its name and text when the engine has parsed it. */
+  #expectNext(): void {
+    const { name, text = "" } = this.#statements[0]?.query ?? {};
     [this.name, this.text] = [name, text];
     this.#columns = (name !== undefined && this.#known.get(name)) || [];
     this.#rows = [];
@@ -104,8 +105,8 @@ export class Batch extends DriverQuery {
     // Such as SELECT 3 and INSERT 0 1, but also SET CONSTRAINTS.
     const [, command = text, count] = /^(\w+) (?:\d+ )?(\d+)$/.exec(text) ?? [];
     const answer = { rows: this.#rows, rowCount: count === undefined ? null : Number(count), command };
-    const statement = this.#statements[this.#place];
-    this.#expect(this.#place + 1);
+    const statement = this.#statements.shift();
+    this.#expectNext();
     statement?.resolve(answer);
   }
 
@@ -114,8 +115,9 @@ export class Batch extends DriverQuery {
   }
 
   override handleError(error: Error): void {
-    const unanswered = this.#statements.slice(this.#place);
-    this.#expect(this.#statements.length);
+    const unanswered = this.#statements;
+    this.#statements = [];
+    this.#expectNext();
     const isLost = isBroken(error);
     // All of them before one is sent again, which has it parsed.
     for (const { query } of unanswered) this.#forget(query);
