@@ -13,7 +13,7 @@ import { wrapOperation } from "./unary-path.ts";
 
 const method = ProjectService.method.getProject;
 
-function callThrough(interceptors: readonly Interceptor[]): Promise<object> {
+async function callThrough(interceptors: readonly Interceptor[]): Promise<object> {
   const implementation = () => ({ project: { id: "an id" } });
   const run = wrapOperation({ method, implementation, interceptors } as unknown as UnaryOperation);
   const req = { headers: {} } as IncomingMessage;
@@ -22,7 +22,7 @@ function callThrough(interceptors: readonly Interceptor[]): Promise<object> {
     timeoutMs: undefined,
   });
   call.message = create(GetProjectRequestSchema);
-  return run(call);
+  return (await run(call)).takeMessage();
 }
 
 test("interceptors run from the first to the last, and back", async () => {

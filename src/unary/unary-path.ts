@@ -55,7 +55,8 @@ export function createUnaryPath(report: ReportFault, parseElsewhere: ParseElsewh
       }
       // Large bytes of the message share the body's memory.
       if (!operation.requests.hasLargeBytes) body.release();
-      response = form.success(operation, call, await operationRunner(operation)(call));
+      const returned = await operationRunner(operation)(call);
+      response = form.success(operation, call, returned.takeMessage());
       call.end();
     } catch (thrown) {
       call.end(thrown);
@@ -71,7 +72,7 @@ export function createUnaryPath(report: ReportFault, parseElsewhere: ParseElsewh
 type AnyFn = ReturnType<Interceptor>;
 
 /** Runs an operation behind its interceptors. */
-type RunOperation = (call: UnaryCall) => Promise<Message>;
+type RunOperation = (call: UnaryCall) => Promise<CallResponse>;
 
 /** Wraps an operation in its interceptors, once for all of its calls. */
 export function wrapOperation({ method, implementation, interceptors }: UnaryOperation): RunOperation {
@@ -81,18 +82,33 @@ export function wrapOperation({ method, implementation, interceptors }: UnaryOpe
     return new CallResponse(req, create(method.output, response as Init)) as never;
   };
   const outermost = interceptors.reduceRight((next, interceptor) => interceptor(next), innermost);
-  return async (call) => (await outermost(call)).message as Message;
+  return (call) => outermost(call) as Promise<unknown> as Promise<CallResponse>;
 }
 
 /** The interceptors' view of the response. */
 class CallResponse {
   readonly stream = false;
-  readonly message: Message;
   readonly #call: UnaryCall;
+  #message: Message | undefined;
 
   constructor(call: UnaryCall, message: Message) {
     this.#call = call;
-    this.message = message;
+    this.#message = message;
+  }
+
+  get message(): Message {
+    if (!this.#message) throw new Error("the message has been taken");
+    return this.#message;
+  }
+
+  /**
+   * Returns the message and lets go of it. The promises of a call that has waited outlive collections of the young
+   * generation, and with them all that the response leads to would go to the old one.
+   */
+  takeMessage(): Message {
+    const { message } = this;
+    this.#message = undefined;
+    return message;
   }
 
   get service() {
