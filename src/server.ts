@@ -105,7 +105,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
   const revocationMonitor = createRevocationMonitor(createRevalidation({ store, now: deps.now }));
   const scm = createSourceControl({
     allowPrivateAddresses: config.allowPrivateRemotes,
-    plainHttpHosts: config.plainHttpHosts,
+    ...{ plainHttpHosts: config.plainHttpHosts, traces: deps.traces },
   });
   const routes = createRoutes({
     implementations: implementations({
@@ -252,7 +252,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     machine,
     limits,
     auditSinks: createAuditSinks({ ...config, ...deps }, { now: deps.now, draining, isShared }),
-    eventSender: createEventSender(config.webhookPrivateHosts, deps.now),
+    eventSender: createEventSender(config.webhookPrivateHosts, deps.now, deps.traces),
     ...{ baseUrl: () => baseUrl, now: deps.now, draining },
     settings: config,
   });

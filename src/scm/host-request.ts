@@ -44,10 +44,16 @@ export async function sendRequest(
 ): Promise<HostResponse> {
   const timeout = AbortSignal.timeout(limits.timeoutMs);
   const signal = req.signal ? AbortSignal.any([req.signal, timeout]) : timeout;
+  const { method, url, traceparent } = req;
+  const traced = settings.traces?.beginRequest({ method, url, traceparent });
   try {
-    const res = await openResponse(req, settings, signal);
-    return { status: res.statusCode ?? 0, headers: res.headers, text: await readBody(res, req.host, limits) };
+    const res = await openResponse(req, traced?.traceparent ?? traceparent, settings, signal);
+    const text = await readBody(res, req.host, limits);
+    const status = res.statusCode ?? 0;
+    traced?.end({ status });
+    return { status, headers: res.headers, text };
   } catch (error) {
+    traced?.end({ errorType: timeout.aborted ? "timeout" : errorTypeOf(error, signal) });
     if (error instanceof ScmFailure) throw error;
     req.signal?.throwIfAborted();
     if (timeout.aborted) {
@@ -57,12 +63,20 @@ export async function sendRequest(
   }
 }
 
+/** Returns the code of the connection's error, such as `ECONNREFUSED`, or else what kind of failure it was. */
+function errorTypeOf(error: unknown, signal: AbortSignal): string {
+  if (error instanceof ScmFailure) return error.kind;
+  if (signal.aborted) return "canceled";
+  return (error as NodeJS.ErrnoException).code ?? "_OTHER";
+}
+
 /** The limits of one request. */
 export type RequestLimits = Pick<ScmLimits, "timeoutMs" | "responseBytes">;
 
 /** Resolves when the headers of the response have arrived. */
 function openResponse(
   req: HostRequest,
+  traceparent: string | undefined,
   settings: ScmSettings,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
@@ -76,7 +90,7 @@ function openResponse(
     "user-agent": "chartroom",
     ...req.headers,
     host: url.host,
-    ...(req.traceparent !== undefined && { traceparent: req.traceparent }),
+    ...(traceparent !== undefined && { traceparent }),
     ...(body !== undefined && {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(body),

@@ -1,3 +1,5 @@
+import type { RequestTraces } from "../domain/trace/request-traces.ts";
+
 /** The limits on where requests to source-control hosts may go. */
 export interface ScmSettings {
   /** True if they may go to addresses that are not public, such as those of a host inside the company. */
@@ -7,6 +9,8 @@ export interface ScmSettings {
    * http; every other over https.
    */
   readonly plainHttpHosts: ReadonlySet<string>;
+  /** Takes the spans of requests; absent where none are sent. */
+  readonly traces?: RequestTraces | undefined;
 }
 
 /** The limits on the cost of requests. */

@@ -65,11 +65,15 @@ export interface SourceControl {
 export function createSourceControl(settings: ScmSettings, limits: ScmLimits = SCM_LIMITS): SourceControl {
   const kinds = new Map<string, HostKind>();
 
-  async function hostKind(host: string, signal?: AbortSignal): Promise<HostKind> {
+  async function hostKind(host: string, signal?: AbortSignal, traceparent?: string): Promise<HostKind> {
     const known = hostKindByName(host) ?? kinds.get(host);
     if (known) return known;
     const get = (url: string) =>
-      sendRequest({ host, method: "GET", url: new URL(url), headers: {}, signal }, settings, limits);
+      sendRequest(
+        { host, method: "GET", url: new URL(url), headers: {}, signal, traceparent },
+        settings,
+        limits,
+      );
     let kind: HostKind;
     try {
       kind = await detectHostKind(host, hostOrigin(host, settings), get);
@@ -85,7 +89,7 @@ export function createSourceControl(settings: ScmSettings, limits: ScmLimits = S
   }
 
   async function apiOf({ host, token, signal, traceparent }: HostAccess): Promise<HostApi> {
-    const kind = await hostKind(host, signal);
+    const kind = await hostKind(host, signal, traceparent);
     const origin = hostOrigin(host, settings);
     const access = { host, token, signal, traceparent, settings, limits };
     if (kind === "gitlab")

@@ -6,6 +6,7 @@ import type {
   OutgoingDelivery,
 } from "../domain/access/event-subscription/delivery-outcome.ts";
 import { type AllowedHosts, isAllowedHost } from "../domain/access/event-subscription/event-subscription.ts";
+import type { RequestTraces } from "../domain/trace/request-traces.ts";
 import { ScmFailure } from "../scm/failure.ts";
 import { sendRequest } from "../scm/host-request.ts";
 import { waitMs } from "../scm/response-failure.ts";
@@ -13,8 +14,17 @@ import { waitMs } from "../scm/response-failure.ts";
 /** Bounds of an answer, of which nothing but the status is kept (contract, EventDeliveryVerdict). */
 const LIMITS = { timeoutMs: 10_000, responseBytes: 65_536 };
 
-/** Creates the sender of events. @param allowed hosts that may be at addresses that are not public */
-export function createEventSender(allowed: AllowedHosts, now: () => number): EventSender {
+/**
+ * Creates the sender of events.
+ *
+ * @param allowed hosts that may be at addresses that are not public
+ * @param traces takes the spans of deliveries; absent where none are sent
+ */
+export function createEventSender(
+  allowed: AllowedHosts,
+  now: () => number,
+  traces?: RequestTraces,
+): EventSender {
   return {
     async send({ id, url: address, body, secrets, traceparent }, signal) {
       const began = performance.now();
@@ -24,7 +34,7 @@ export function createEventSender(allowed: AllowedHosts, now: () => number): Eve
       const isAllowed = isAllowedHost(url, allowed);
       if (url.protocol !== "https:" && !isAllowed) return refused(url.host, passed());
       const headers = signedHeaders({ id, body, secrets }, now());
-      const settings = { allowPrivateAddresses: isAllowed, plainHttpHosts: NO_HOSTS };
+      const settings = { allowPrivateAddresses: isAllowed, plainHttpHosts: NO_HOSTS, traces };
       try {
         const message = { url, headers, text: body, traceparent };
         const request = { host: url.host, method: "POST", ...message, signal } as const;

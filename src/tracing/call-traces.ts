@@ -1,3 +1,4 @@
+import type { RequestTraces } from "../domain/trace/request-traces.ts";
 import { parseTraceparent, type TraceParent } from "../domain/trace/trace-context.ts";
 
 /** A finished call, as the access log has it. */
@@ -10,8 +11,8 @@ export interface TracedCall {
   readonly organization?: string;
 }
 
-/** The traces of the calls of a server. */
-export interface CallTraces {
+/** The traces of the calls of a server, and of what it asks of others. */
+export interface CallTraces extends RequestTraces {
   /**
    * Returns the trace of a call, and the span in it that what the call starts is part of; undefined where it has none.
    * @param traceparent the caller's
@@ -25,4 +26,5 @@ export interface CallTraces {
 export const PASSED_ON: CallTraces = {
   begin: (traceparent) => (traceparent === undefined ? undefined : parseTraceparent(traceparent)),
   end() {},
+  beginRequest: () => undefined,
 };

@@ -41,13 +41,15 @@ export function createSpanExport(
   };
 }
 
+const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL };
+
 /** Spans are built when they have ended, from rows, so that no tracer has held them meanwhile. */
 function toReadable(span: Span, resource: Resource): ReadableSpan {
   const { traceId, spanId, parentSpanId, start, end } = span;
   const traceFlags = TraceFlags.SAMPLED;
   return {
     name: span.name,
-    kind: span.isCall ? SpanKind.SERVER : SpanKind.INTERNAL,
+    kind: KINDS[span.side ?? "internal"],
     spanContext: () => ({ traceId, spanId, traceFlags }),
     ...(parentSpanId !== "" && { parentSpanContext: { traceId, spanId: parentSpanId, traceFlags } }),
     startTime: toTime(start),

@@ -5,8 +5,8 @@ export interface Span {
   /** Empty for the first of a trace. */
   readonly parentSpanId: string;
   readonly name: string;
-  /** True for a call that another process has made. Default false. */
-  readonly isCall?: boolean;
+  /** `server` for a call that another process has made, `client` for one that was made to another. Default neither. */
+  readonly side?: "server" | "client";
   /** Milliseconds since 1970 UTC. */
   readonly start: number;
   readonly end: number;

@@ -11,6 +11,7 @@ import type { SpanMeasures } from "../metrics/span-measures.ts";
 import type { Reader } from "../store/store.ts";
 import type { CallTraces, TracedCall } from "./call-traces.ts";
 import { EndedSpans } from "./ended-spans.ts";
+import { beginRequestSpan } from "./request-span.ts";
 import type { Span } from "./span.ts";
 import { createSpanExport } from "./span-export.ts";
 import { SpanQueue } from "./span-queue.ts";
@@ -31,6 +32,8 @@ export interface TracingOptions {
   readonly store: { readonly reader: Reader; readonly measures: StoreMeasures };
   readonly measures: SpanMeasures;
   readonly now: () => number;
+  /** Returns a new UUID v7. */
+  readonly newId: () => string;
   /** Called with what an export, or the reading of rows, failed with. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -59,6 +62,7 @@ export function startTracing(options: TracingOptions): Tracing {
       const trace = ofCall(traceparent, call.requestId);
       if (trace.sampled && hasSpan(call)) queue.add([callSpan(call, trace, options.now())]);
     },
+    beginRequest: (request) => beginRequestSpan(request, options, (span) => queue.add([span])),
     async close() {
       store.measures.traces = undefined;
       await ended.close();
@@ -80,7 +84,7 @@ function callSpan(call: TracedCall, { traceId, parentSpanId }: TraceParent, end:
     spanId: spanIdOf(requestId),
     parentSpanId,
     name: operation,
-    isCall: true,
+    side: "server",
     start: end - durationMs,
     end,
     attributes: {

@@ -7,6 +7,7 @@ import { bareRepository } from "../harness/git-repository.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
+import { type CollectedSpan, type SpanCollector, startSpanCollector } from "../harness/span-collector.ts";
 import { until } from "../harness/until.ts";
 import { addWorkflow, executionsOf } from "../harness/webhook.ts";
 
@@ -15,28 +16,47 @@ const CALLER = { traceparent: `00-${TRACE}-b7ad6b7169203331-01` };
 
 let receiver: EventReceiver;
 let host: ScmHost;
+let collector: SpanCollector;
+/** One without a collector. */
 let server: HostedServer;
+/** One that sends spans. */
+let tracing: HostedServer;
 beforeAll(async () => {
-  [receiver, host] = await Promise.all([startEventReceiver(), startScmHost({ kind: "github" })]);
+  [receiver, host, collector] = await Promise.all([
+    startEventReceiver(),
+    startScmHost({ kind: "github" }),
+    startSpanCollector(),
+  ]);
   const args = ["--allow-private-remotes", "--plain-http-hosts", host.host];
-  server = await startHostedServer({ args: [...args, "--webhook-private-hosts", receiver.host] });
-  const { runnerId } = await startRegisteredHostedRunner(server, { args });
-  const source = "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT";
-  const request = { runnerId, host: host.host, token: host.token, source };
-  await succeeded(post(server, "RunnerConfigurationService/CreateHostAuthenticationToken", request));
+  const serve = async (more: readonly string[]) => {
+    const started = await startHostedServer({
+      args: [...args, "--webhook-private-hosts", receiver.host, ...more],
+    });
+    const { runnerId } = await startRegisteredHostedRunner(started, { args });
+    const source = "HOST_AUTHENTICATION_TOKEN_SOURCE_PAT";
+    const request = { runnerId, host: host.host, token: host.token, source };
+    await succeeded(post(started, "RunnerConfigurationService/CreateHostAuthenticationToken", request));
+    return started;
+  };
+  server = await serve([]);
+  tracing = await serve(["--otlp-traces-endpoint", collector.url]);
 });
 afterAll(async () => {
   await stopRunners();
   await stopAll();
   await Promise.all([host.stop(), receiver.stop()]);
+  collector.close();
 });
 
+let repositories = 0;
+
 /** Starts a workflow over what a search at the host finds, in the caller's trace. */
-async function start(headers: Readonly<Record<string, string>>) {
+async function start(server: HostedServer, headers: Readonly<Record<string, string>>) {
   const repository = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
   repository.git("config", "http.receivepack", "true");
-  host.addRepository("fleet/ship", repository.folder);
-  const context = { repositories: { repoSelector: { repoSearchString: "ship", scmHost: host.host } } };
+  const name = `ship${++repositories}`;
+  host.addRepository(`fleet/${name}`, repository.folder);
+  const context = { repositories: { repoSelector: { repoSearchString: name, scmHost: host.host } } };
   const branch = `b${headers.traceparent?.length ?? 0}`;
   const pullRequest = { title: "Add b", description: "It was missing.", branch };
   const { id } = await addWorkflow(server, {
@@ -64,7 +84,7 @@ async function start(headers: Readonly<Record<string, string>>) {
   return { execution, actionId: body.workflowExecutionActions[0].id as string, asked };
 }
 
-const subscribe = (path: string) =>
+const subscribe = (server: HostedServer, path: string) =>
   succeeded(
     post(server, "EventSubscriptionService/CreateEventSubscription", {
       name: "Executions",
@@ -74,8 +94,8 @@ const subscribe = (path: string) =>
   );
 
 test("what a traced execution asks of a host, and the events about it, carry its trace", async () => {
-  await subscribe("/traced");
-  const { execution, actionId, asked } = await start(CALLER);
+  await subscribe(server, "/traced");
+  const { execution, actionId, asked } = await start(server, CALLER);
   const ofExecution = `00-${TRACE}-${spanIdOf(execution.id)}-01`;
   const requests = await asked();
   const sentTo = (path: RegExp, method = "GET") => [
@@ -99,10 +119,62 @@ test("what a traced execution asks of a host, and the events about it, carry its
 });
 
 test("what has no trace sends none", async () => {
-  await subscribe("/untraced");
-  const { asked } = await start({});
+  await subscribe(server, "/untraced");
+  const { asked } = await start(server, {});
   const traced = [...(await asked()), ...(await receiver.arrived("/untraced", 3))].filter(
     ({ headers }) => headers.traceparent !== undefined,
   );
   expect(traced).toEqual([]);
 });
+
+test("what a server with a collector asks of others has spans of its own, under those that ask", async () => {
+  // The first delivery is refused, and sent again by a person's wish, with a span of its own.
+  receiver.answer("/spans", { status: 204 }, { status: 503 });
+  await subscribe(tracing, "/spans?token=private");
+  await subscribe(tracing, "/spans");
+  const { execution, asked } = await start(tracing, CALLER);
+  await asked();
+  const sent = await receiver.arrived("/spans", 2);
+  const headersOf = (requests: readonly { readonly headers: Readonly<Record<string, unknown>> }[]) =>
+    requests.map(({ headers }) => String(headers.traceparent));
+  const parent = spanIdOf(execution.id);
+  const ofHosts = await until(
+    () => clientSpans().filter((span) => span.attributes["server.port"] === portOf(host.host)),
+    (spans) => spans.length > 2,
+  );
+  const failed = await until(
+    () => clientSpans().filter(({ hasFailed }) => hasFailed),
+    ({ length }) => length > 0,
+  );
+  for (const span of [...ofHosts, ...failed]) {
+    expect(span).toMatchObject({
+      traceId: TRACE,
+      parentSpanId: parent,
+      name: span.attributes["http.request.method"],
+    });
+    expect(span.attributes["server.address"]).toBe("127.0.0.1");
+    expect(span.end).toBeGreaterThanOrEqual(span.start);
+  }
+  // What was asked names the span of the request, so that the host's own spans are below it.
+  expect(ofHosts.filter((span) => !headersOf(host.requests).includes(traceparentOf(span)))).toEqual([]);
+  expect(ofHosts.map(({ attributes }) => attributes["http.response.status_code"])).toContain(200);
+  expect(failed.map(({ name, attributes }) => [name, attributes])).toEqual([
+    [
+      "POST",
+      {
+        "http.request.method": "POST",
+        "server.address": "127.0.0.1",
+        "server.port": portOf(receiver.host),
+        "http.response.status_code": 503,
+        "error.type": "503",
+      },
+    ],
+  ]);
+  expect(headersOf(sent)).toEqual(expect.arrayContaining(failed.map(traceparentOf)));
+  for (const hidden of ["private", "search", "fleet", "/spans", host.token, tracing.token])
+    expect(collector.text()).not.toContain(hidden);
+});
+
+const portOf = (address: string) => Number(address.split(":")[1]);
+const traceparentOf = ({ spanId }: CollectedSpan) => `00-${TRACE}-${spanId}-01`;
+const clientSpans = () => collector.spans().filter(({ kind }) => kind === 3);

@@ -9,7 +9,7 @@ export interface CollectedSpan {
   /** Empty for the first of a trace. */
   readonly parentSpanId: string;
   readonly name: string;
-  /** SpanKind by number: 1 internal, 2 server. */
+  /** SpanKind by number: 1 internal, 2 server, 3 client. */
   readonly kind: number;
   /** Milliseconds since 1970 UTC. */
   readonly start: number;

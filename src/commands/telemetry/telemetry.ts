@@ -9,6 +9,7 @@ import type { MetricSource } from "../../metrics/metric.ts";
 import { ProcessMeasures } from "../../metrics/process-metrics.ts";
 import type { SpanMeasures } from "../../metrics/span-measures.ts";
 import type { Telemetry } from "../../metrics/telemetry.ts";
+import { idMaker } from "../../new-id.ts";
 import type { Store } from "../../store/store.ts";
 import type { Tracing } from "../../tracing/tracing.ts";
 import type { Terminal } from "../definitions/command-line.ts";
@@ -82,7 +83,9 @@ export async function traceCalls(
     log.warn({ err }, "spans of traces were not sent; chartroom_spans_dropped_total counts them"),
   );
   const { version } = packageJson;
-  return startTracing({ endpoint, headers, ratio, version, store, measures, now: Date.now, onFailure });
+  const { now } = Date;
+  const newId = idMaker(now);
+  return startTracing({ endpoint, headers, ratio, version, store, measures, now, newId, onFailure });
 }
 
 /** Returns a function that tells of a failure once a minute at most. */
