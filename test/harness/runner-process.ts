@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readRecords } from "../../src/runner/process/command-record.ts";
 import { post } from "./call.ts";
 import { succeeded } from "./fake-runner.ts";
 import { hostService } from "./hosted-server.ts";
@@ -172,17 +173,16 @@ export async function stopRunners(): Promise<void> {
     ...[...hosted].map(async (runner) => {
       const stopped = runner.stop();
       // An agent that waits for input would be waited for.
-      for (const groupId of commandsOf(runner)) endGroup(groupId);
+      for (const groupId of await commandsOf(runner)) endGroup(groupId);
       await stopped;
     }),
   ]);
 }
 
 /** Returns the process groups of the commands that a runner runs, as it records them for the next. */
-function commandsOf({ stateDir }: ObservedRunner): number[] {
-  const folder = join(stateDir, "commands");
-  const files = existsSync(folder) ? readdirSync(folder) : [];
-  return files.filter((name) => /^\d+$/.test(name)).map(Number);
+async function commandsOf({ stateDir }: ObservedRunner): Promise<number[]> {
+  const records = await readRecords(join(stateDir, "commands"));
+  return records.flatMap(({ groupIds }) => groupIds);
 }
 
 function endGroup(groupId: number): void {

@@ -1,11 +1,12 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { appendFileSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { endGroup, readProcessStat, type SignalGroup } from "./process-group.ts";
+import { endGroup, parseProcessStat, type SignalGroup } from "./process-group.ts";
 
-/** Remembers the process groups that a runner started, one file each. */
+/** Remembers the process groups that a runner started. */
 export interface CommandRecord {
-  add(groupId: number): Promise<void>;
-  remove(groupId: number): Promise<void>;
+  add(groupId: number): void;
+  remove(groupId: number): void;
 }
 
 /** A process, named so that a later one with the same number is not mistaken for it. */
@@ -14,32 +15,55 @@ interface ProcessIdentity {
   readonly startedAtTicks: string;
 }
 
-interface Entry {
+/** The first line of a file. Earlier releases wrote a file for each group, with nothing else in it. */
+interface Head {
   /** The id of the boot; ticks of another boot are not comparable. */
   readonly bootId: string;
   readonly runner: ProcessIdentity;
-  readonly leader: ProcessIdentity;
+  /** The first process of the group, in a file of an earlier release. */
+  readonly leader?: ProcessIdentity;
 }
 
-/** Opens the record in `folder`, which is created. Does nothing on a system without /proc. */
+/** A file with more bytes is written again, with the groups that there still are. */
+const MAX_BYTES = 65_536;
+
+/**
+ * Opens the record in `folder`, which is created. Does nothing on a system without /proc. A runner has one file, to
+ * which each group is added as a line: what is in it is compared with the processes that there are, so that the end of a
+ * group is not written. To make and remove a file for each command takes several times as long.
+ */
 export async function openCommandRecord(folder: string): Promise<CommandRecord> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const runner = await identify("self");
+  const runner = identify("self");
   const bootId = await currentBootId();
-  const file = (groupId: number) => join(folder, String(groupId));
-  return {
-    async add(groupId) {
-      const leader = await identify(String(groupId));
-      if (!runner || !leader) return;
-      // Written atomically for another runner that reads the folder now.
-      const draft = join(folder, `.${groupId}`);
-      await writeFile(draft, JSON.stringify({ bootId, runner, leader } satisfies Entry));
-      await rename(draft, file(groupId));
-    },
-    async remove(groupId) {
-      await rm(file(groupId), { force: true });
-    },
+  const groups = new Map<number, ProcessIdentity>();
+  const file = join(folder, `${runner?.id}-${runner?.startedAtTicks}`);
+  let bytes = Number.POSITIVE_INFINITY;
+  /** Writes the file atomically: another runner may read the folder now. */
+  const writeAll = () => {
+    const head = runner && ({ bootId, runner } satisfies Head);
+    const text = [JSON.stringify(head), ...[...groups.values()].map(lineOf)].join("");
+    const draft = join(folder, `.${runner?.id}`);
+    writeFileSync(draft, text, { mode: 0o600 });
+    renameSync(draft, file);
+    bytes = text.length;
   };
+  return {
+    add(groupId) {
+      const leader = identify(String(groupId));
+      if (!runner || !leader) return;
+      groups.set(groupId, leader);
+      if (bytes > MAX_BYTES) return writeAll();
+      const line = lineOf(leader);
+      appendFileSync(file, line);
+      bytes += line.length;
+    },
+    remove: (groupId) => void groups.delete(groupId),
+  };
+}
+
+function lineOf({ id, startedAtTicks }: ProcessIdentity): string {
+  return `\n${id} ${startedAtTicks}`;
 }
 
 /**
@@ -50,38 +74,74 @@ export async function openCommandRecord(folder: string): Promise<CommandRecord> 
  * @returns how many groups there were
  */
 export async function endOrphanedGroups(folder: string, signalGroup: SignalGroup): Promise<number> {
-  const files = await readdir(folder).catch(() => []);
-  const bootId = await currentBootId();
   let count = 0;
-  for (const file of files.filter((name) => !name.startsWith("."))) {
-    const entry = await readEntry(join(folder, file));
-    if (entry?.bootId === bootId && (await isRunning(entry.runner))) continue;
-    if (entry?.bootId === bootId && (await isRunning(entry.leader))) {
-      await endGroup(signalGroup, entry.leader.id, 0);
-      count++;
-    }
-    await rm(join(folder, file), { force: true });
+  for (const { file, isOrphaned, groupIds } of await readRecords(folder)) {
+    if (!isOrphaned) continue;
+    for (const groupId of groupIds) await endGroup(signalGroup, groupId, 0);
+    count += groupIds.length;
+    await rm(file, { force: true });
   }
   return count;
 }
 
-/** Returns undefined for a file that is no entry. */
-async function readEntry(file: string): Promise<Entry | undefined> {
+/** The groups in one file whose first process runs. */
+interface RecordedGroups {
+  readonly file: string;
+  /** True if the runner that wrote it does not run any more. */
+  readonly isOrphaned: boolean;
+  readonly groupIds: readonly number[];
+}
+
+/** Returns the groups that runners have recorded in a folder. */
+export async function readRecords(folder: string): Promise<readonly RecordedGroups[]> {
+  const bootId = await currentBootId();
+  const names = await readdir(folder).catch(() => []);
+  const files = names.filter((name) => !name.startsWith(".")).map((name) => join(folder, name));
+  return Promise.all(
+    files.map(async (file) => {
+      const record = await readRecord(file);
+      // Nothing of an earlier boot runs.
+      if (record?.head.bootId !== bootId) return { file, isOrphaned: true, groupIds: [] };
+      const groupIds = record.leaders.filter(isRunning).map(({ id }) => id);
+      return { file, isOrphaned: !isRunning(record.head.runner), groupIds };
+    }),
+  );
+}
+
+/** Returns undefined for a file that is no record. */
+async function readRecord(
+  file: string,
+): Promise<{ readonly head: Head; readonly leaders: readonly ProcessIdentity[] } | undefined> {
   try {
-    return JSON.parse(await readFile(file, "utf8"));
+    const [first = "", ...lines] = (await readFile(file, "utf8")).split("\n");
+    const head: Head = JSON.parse(first);
+    const added = lines.map((line) => {
+      const [id, startedAtTicks = ""] = line.split(" ");
+      return { id: Number(id), startedAtTicks };
+    });
+    return { head, leaders: head.leader ? [head.leader] : added };
   } catch {
     return undefined;
   }
 }
 
-async function identify(processId: string): Promise<ProcessIdentity | undefined> {
-  const stat = await readProcessStat(processId);
+/** Read without a wait: what the system makes up needs no disk, and a turn of the event loop costs more. */
+function identify(processId: string): ProcessIdentity | undefined {
+  const stat = statOf(processId);
   return stat && { id: stat.id, startedAtTicks: stat.startedAtTicks };
 }
 
-async function isRunning({ id, startedAtTicks }: ProcessIdentity): Promise<boolean> {
-  const stat = await readProcessStat(String(id));
+function isRunning({ id, startedAtTicks }: ProcessIdentity): boolean {
+  const stat = statOf(String(id));
   return stat?.startedAtTicks === startedAtTicks && !/[ZX]/.test(stat.state);
+}
+
+function statOf(processId: string): ReturnType<typeof parseProcessStat> {
+  try {
+    return parseProcessStat(readFileSync(`/proc/${processId}/stat`, "latin1"));
+  } catch {
+    return undefined;
+  }
 }
 
 async function currentBootId(): Promise<string> {

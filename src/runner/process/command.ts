@@ -166,12 +166,12 @@ async function runIn(
   const output = new CommandOutput(child.stdout, child.stderr, command.keepBytes ?? 0, command.onOutput);
   let cause: EndCause;
   try {
-    await record?.add(groupId);
+    record?.add(groupId);
     cause = await waitForEnd(exited, output.done, command);
   } finally {
     if (enclosure) await enclosure.end(groupId, graceMs);
     else await endGroup(signalGroup, groupId, graceMs);
-    await record?.remove(groupId);
+    record?.remove(groupId);
   }
   await output.drain(command.signal);
   const [exit, signal] = await exited;

@@ -85,10 +85,14 @@ export interface ProcessStat {
  * Reads the state of a process; undefined when it does not exist, or without
  * /proc. `processId` may be "self".
  */
-export async function readProcessStat(
-  processId: string,
-): Promise<(ProcessStat & { readonly id: number }) | undefined> {
-  const text = await readFile(`/proc/${processId}/stat`, "latin1").catch(() => "");
+export async function readProcessStat(processId: string): Promise<IdentifiedStat | undefined> {
+  return parseProcessStat(await readFile(`/proc/${processId}/stat`, "latin1").catch(() => ""));
+}
+
+type IdentifiedStat = ProcessStat & { readonly id: number };
+
+/** Parses the text in which the system reports the state of a process; undefined for any other text. */
+export function parseProcessStat(text: string): IdentifiedStat | undefined {
   // The name is in parentheses and may hold any characters, including spaces and parentheses.
   const [, id, rest] = /^(\d+) \([\s\S]*\) ([^)]*)$/.exec(text) ?? [];
   const fields = rest?.trim().split(" ") ?? [];
