@@ -57,7 +57,8 @@ const FILE_BYTES = 64;
 export async function beginTurn({ workspace }: Pick<WatchedWorkspace, "workspace">): Promise<void> {
   const { begin, end } = await readTurns(workspace);
   const next = end ?? begin;
-  await writeTurns(workspace, next ? { begin: next } : {});
+  // Before the first turn there is nothing to write.
+  if (next) await writeTurns(workspace, { begin: next });
 }
 
 /** Tells a look at the end of a turn from one during it. */

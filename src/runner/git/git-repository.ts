@@ -62,19 +62,24 @@ function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
-const CORE_SETTINGS = new WeakMap<GitTools, string>();
+const CORE_SETTINGS = new WeakMap<GitTools, Promise<string>>();
 
 /** Returns the settings of a repository that git makes on this machine; some depend on the file system. */
-async function coreSettings(tools: GitTools): Promise<string> {
+function coreSettings(tools: GitTools): Promise<string> {
   const known = CORE_SETTINGS.get(tools);
-  if (known !== undefined) return known;
+  if (known) return known;
+  const settings = makeCoreSettings(tools);
+  CORE_SETTINGS.set(tools, settings);
+  settings.catch(() => CORE_SETTINGS.delete(tools));
+  return settings;
+}
+
+async function makeCoreSettings(tools: GitTools): Promise<string> {
   const folder = await mkdtemp(join(tools.scratch, "init-"));
   try {
     const repository = { gitFolder: gitFolderOf(folder), tree: folder };
     await git(tools, ["init", "--quiet", "--template="], { repository });
-    const settings = (await readFile(join(repository.gitFolder, "config"), "utf8")).trimEnd();
-    CORE_SETTINGS.set(tools, settings);
-    return settings;
+    return (await readFile(join(repository.gitFolder, "config"), "utf8")).trimEnd();
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

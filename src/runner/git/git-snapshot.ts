@@ -1,7 +1,6 @@
 import { constants } from "node:fs";
 import {
   copyFile,
-  cp,
   type FileHandle,
   lstat,
   mkdir,
@@ -113,15 +112,21 @@ async function exists(path: string): Promise<boolean> {
 async function copyData(source: string, gitFolder: string): Promise<void> {
   for (const part of ["info", "objects/info"]) await mkdir(join(gitFolder, part), { recursive: true });
   await writeFile(join(gitFolder, "config"), CONFIG);
-  const shared = (await readdir(source)).filter((name) => SHARED_INDEX.test(name));
-  for (const name of [...FILES, ...shared]) await copyRegular(join(source, name), join(gitFolder, name));
-  await cp(join(source, "refs"), join(gitFolder, "refs"), {
-    recursive: true,
-    filter: async (file) => {
-      const stat = await lstat(file);
-      return stat.isFile() || stat.isDirectory();
-    },
-  });
+  const names = await readdir(source);
+  const present = FILES.filter((name) => names.includes(name.split("/")[0] ?? ""));
+  const shared = names.filter((name) => SHARED_INDEX.test(name));
+  for (const name of [...present, ...shared]) await copyRegular(join(source, name), join(gitFolder, name));
+  await copyFolder(join(source, "refs"), join(gitFolder, "refs"));
+}
+
+/** Copies the folders and regular files in a folder; Node's own copy takes several times as many calls. */
+async function copyFolder(from: string, to: string): Promise<void> {
+  await mkdir(to);
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const [source, copy] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) await copyFolder(source, copy);
+    else if (entry.isFile()) await copyRegular(source, copy);
+  }
 }
 
 /**

@@ -127,10 +127,8 @@ function tooLong(said: string): WorkFailure {
 /** The service stores 1 MiB of a step's log: a command that prints this much more is out of control. */
 const MAX_OUTPUT_BYTES = 16 * 1_024 * 1_024;
 
-/** Runs its argument by sh. Without the dashes, a command that begins with one would be read as options. */
-const SEPARATE_OUTPUTS = 'exec sh -c -- "$1"';
-/** Joins both outputs, so that the log has them in their order. */
-const JOINED_OUTPUTS = `${SEPARATE_OUTPUTS} 2>&1`;
+/** Joins both outputs, so that the log has them in their order. In the command's first line, so that its lines keep their numbers. */
+const JOINED_OUTPUTS = "exec 2>&1; ";
 
 interface ShellCommand {
   /** A noun phrase that can begin a sentence. */
@@ -156,7 +154,8 @@ async function runShell(
   let printedBytes = 0;
   const result = await runCommand({
     program: "sh",
-    args: ["-c", keepBytes > 0 ? SEPARATE_OUTPUTS : JOINED_OUTPUTS, "sh", command],
+    // Without the dashes, a command that begins with one would be read as options.
+    args: ["-c", "--", keepBytes > 0 ? command : `${JOINED_OUTPUTS}${command}`],
     folder,
     environment,
     keepBytes,
