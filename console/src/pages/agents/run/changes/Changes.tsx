@@ -1,4 +1,5 @@
 import { Button, NativeSelect, Textarea } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
@@ -14,6 +15,9 @@ import type { Comment } from "./review.ts";
 import { SentReviews } from "./SentReviews.tsx";
 import { useReviewDraft } from "./use-review-draft.ts";
 import { useShownDiff } from "./use-shown-diff.ts";
+
+/** Windows in which two columns of lines have room next to each other; in others they are below each other. */
+const SPLIT_WIDTH = "(min-width: 600px)";
 
 interface ChangesProps {
   readonly runId: string;
@@ -52,7 +56,8 @@ interface DiffProps extends Omit<ChangesProps, "version"> {
 
 function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffProps) {
   const { diff: shownAs } = useSearch({ from: "/agents/$runId" });
-  const isSplit = shownAs === "split";
+  const hasRoom = useMediaQuery(SPLIT_WIDTH, undefined, { getInitialValueInEffect: false });
+  const isSplit = shownAs === "split" && hasRoom === true;
   const { reading, pages, digest, isBehind, show, isOfAnother } = useShownDiff(environmentId, base, streamed);
   const comments = review.comments.filter((comment) => comment.base === base);
   const byFile = new Map<string, number>();
@@ -66,17 +71,19 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
         <div className={isBehind ? "stack behind" : "stack"}>
           <div className="row">
             <ComparedWith base={base} />
-            <Link
-              to="."
-              search={(before: Record<string, unknown>) => ({
-                ...before,
-                diff: isSplit ? undefined : "split",
-              })}
-              replace
-              resetScroll={false}
-            >
-              {isSplit ? "Show unified" : "Show split"}
-            </Link>
+            {hasRoom && (
+              <Link
+                to="."
+                search={(before: Record<string, unknown>) => ({
+                  ...before,
+                  diff: isSplit ? undefined : "split",
+                })}
+                replace
+                resetScroll={false}
+              >
+                {isSplit ? "Show unified" : "Show split"}
+              </Link>
+            )}
             <span className="dim">
               {files.length} {files.length === 1 ? "file" : "files"}, looked at{" "}
               <Ago at={shown[0]?.refreshedAt} />
