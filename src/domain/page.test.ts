@@ -189,6 +189,9 @@ describe("the text of a query", () => {
 
   test("is the same for an absent part and for null", () => {
     expect(queryText("List", "o", undefined)).toBe(queryText("List", "o", null));
+    expect(queryText("List", "o", {})).toBe(queryText("List", "o", null));
+    expect(queryText("List", "o", [])).not.toBe(queryText("List", "o", null));
+    expect(queryText("List", "o", { a: {} })).not.toBe(queryText("List", "o", null));
   });
 
   test("keeps names apart that objects have of their own", () => {

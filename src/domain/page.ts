@@ -122,10 +122,16 @@ type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 /**
  * Returns the text that binds a token to a query: its parts in JSON with sorted keys, so that map
- * order does not matter.
+ * order does not matter. An empty part, such as a filter without conditions, is that of an absent one.
  */
 export function queryText(operation: string, organizationId: string, ...parts: unknown[]): string {
-  return JSON.stringify([operation, organizationId, ...parts.map((part) => sorted((part ?? null) as Json))]);
+  return JSON.stringify([operation, organizationId, ...parts.map(normalized)]);
+}
+
+function normalized(part: unknown): Json {
+  const value = sorted((part ?? null) as Json);
+  const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
+  return isEmpty && !Array.isArray(value) ? null : value;
 }
 
 function sorted(value: Json): Json {

@@ -133,7 +133,7 @@ describe("a chat on a pipe", () => {
     expect(at.lines()).toContain(`seen       ${slow}  slow 1000`);
     expect(at.lines()).toContain(`deleted    ${two}  echo two`);
     at.type("/steer nosuch");
-    await at.until("no message in the queue has an id that begins nosuch");
+    await at.until("\nno message in the queue has an id that begins nosuch\n");
     at.type("/frob");
     await at.until("there is no /frob: type /help");
     at.type("/stop");

@@ -147,6 +147,15 @@ describe("a page token", () => {
     expect((await paged({ ...upper, count: { include: true } }, { token })).body.count).toBeUndefined();
   });
 
+  test.each([
+    [{}, { filter: {} }],
+    [{ filter: { search: "", projectIds: [] } }, {}],
+  ])("of %j goes on with %j, which is the same query", async (first, next) => {
+    const { body } = await paged(first, { pageSize: 1 });
+    const answer = await paged(next, { pageSize: 1, token: body.pagination.nextToken });
+    expect([answer.status, answer.body.projects]).toEqual([200, [expect.anything()]]);
+  });
+
   test("goes on with the same annotations in another order", async () => {
     const query = (annotations: object) => ({ filter: { annotations } });
     for (const [one, other] of [

@@ -52,7 +52,7 @@ describe("a timestamp", () => {
       const answer = await createToken(expiresAt);
       expectError(answer, 400, "invalid_argument", "BODY_MALFORMED");
       expect(answer.body.message).toMatch(
-        /expires_at from JSON: expected an existing instant of RFC 3339, such as/,
+        /expiresAt from JSON: expected an existing instant of RFC 3339, such as/,
       );
     },
   );

@@ -63,6 +63,8 @@ export function failureOf(error: unknown, server: string): StartError {
 
 /** Returns whether the same call may succeed later: the server is unreachable, or busy. */
 export function isTemporary(error: unknown): boolean {
+  // A mistake that the command itself has found, such as an unknown id.
+  if (error instanceof StartError) return false;
   return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.Unknown].includes(
     ConnectError.from(error).code,
   );

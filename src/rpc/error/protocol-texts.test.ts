@@ -105,6 +105,26 @@ async function* once(bytes: Uint8Array) {
   yield bytes;
 }
 
+describe("what is said of a field", () => {
+  const REQUEST = "service.v1.CreateHostAuthenticationTokenRequest";
+
+  test.each([
+    ['{"refreshToken": 7}', `cannot decode field ${REQUEST}.refreshToken from JSON: expected string`],
+    ['{"host": 7}', `cannot decode field ${REQUEST}.host from JSON: expected string`],
+  ])("of %s has its JSON name", (text, shown) => {
+    expect(redactErrorMessage(said(text))).toMatch(shown);
+  });
+
+  test("of a oneof has the JSON names of both", () => {
+    const specs = [{ git: {}, contextUrl: {} }];
+    const text = JSON.stringify({ initializer: { specs } });
+    expect(redactErrorMessage(said(text, CreateProjectRequestSchema as never))).toBe(
+      "cannot decode oneof service.v1.EnvironmentInitializer.Spec.spec from JSON: " +
+        "oneof set multiple times by git and contextUrl",
+    );
+  });
+});
+
 describe("what is said of a header", () => {
   test.each<[string, () => unknown, string]>([
     [

@@ -39,6 +39,10 @@ const LIMIT = / readMaxBytes (\d+)/;
  */
 const DECODING = /^(cannot decode (?:\w+ )?[\w.]+ from JSON)(?:: | |$)(.*)$/s;
 
+/** Names of the .proto files in what the decoder says: the last of a field's full name, and two of one oneof. */
+const DECLARED_NAMES =
+  /(?<=^cannot decode (?:field|oneof) [\w.]+\.)\w+(?= from JSON)|(?<= times by )\w+ and \w+$/g;
+
 /**
  * The reasons for which JSON is no message, as far as they quote nothing of the
  * caller's. An unknown name is included where it could be meant as a field's
@@ -73,7 +77,8 @@ const HEADER_VALUES: readonly [RegExp, string][] = [
 /**
  * Returns a message of the protocol layer about a request, without the values of
  * the request that it quotes: one of them may be a secret in a wrong place. Its
- * words about JSON are included only where they are known to hold none.
+ * words about JSON are included only where they are known to hold none, with
+ * the JSON names of fields.
  */
 export function redactErrorMessage(message: string): string {
   const decoding = DECODING.exec(message);
@@ -85,7 +90,14 @@ export function redactErrorMessage(message: string): string {
   if (QUOTING.test(why)) return `${what}: the body is no valid JSON`;
   for (const reason of REASONS) {
     const known = reason.exec(why);
-    if (known) return `${what}: ${known[0]}`;
+    if (known) return withJsonNames(`${what}: ${known[0]}`);
   }
-  return what;
+  return withJsonNames(what);
+}
+
+/** Puts the JSON names in place of those of the .proto files: errors have one name for a field. */
+function withJsonNames(message: string): string {
+  return message.replace(DECLARED_NAMES, (names) =>
+    names.replace(/_([a-z\d])/g, (_, letter: string) => letter.toUpperCase()),
+  );
 }
