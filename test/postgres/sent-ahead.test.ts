@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, jest, test } from "@jest/globals";
+import { Batch } from "../../src/store/postgres/batch.ts";
 import { prepared } from "../../src/store/prepared.ts";
 import { type Reader, type Store, SYSTEM, type WriteTransaction, within } from "../../src/store/store.ts";
 import {
@@ -257,4 +258,71 @@ test("many changes in a row all arrive", async () => {
   expect(last).toBe("many 999");
   const { rows } = await onCluster(url, "select count(*)::int as count from fact where name like 'many %'");
   expect(rows).toEqual([{ count: 1_000 }]);
+});
+
+describe("the changes of a write", () => {
+  const submit = jest.spyOn(Batch.prototype, "submit");
+  afterAll(() => submit.mockRestore());
+
+  /** A write that reads, changes, and leaves a record. */
+  const readAndChange = (scope: TestScope, name: string) =>
+    write(scope, async (tx) => {
+      const before = await factOf(tx.db, name);
+      await insertFact(tx.db, { name, value: name });
+      tx.record(changeOf(scope));
+      return before;
+    });
+
+  test("go out with what the next one of the commit reads, and those of the last one at once", async () => {
+    const scope = await makeOrganization(store);
+    const held = await holdLocks(url, [scope.organizationId]);
+    const writes = ["first", "next", "last"].map((name) => readAndChange(scope, `in a row: ${name}`));
+    await untilWaiting(url, 1);
+    const before = submit.mock.calls.length;
+    await held.release();
+    expect(await Promise.all(writes)).toEqual([undefined, undefined, undefined]);
+    // Three reads, of which two take changes along; the changes of the last one; the records with the commit.
+    expect(submit.mock.calls.length - before).toBe(5);
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([1, 2, 3]);
+  });
+
+  test("go out with its records while another transaction is under way", async () => {
+    const [scope, neighbour] = [await makeOrganization(store), await makeOrganization(store)];
+    const pieces = async (name: string) => {
+      const before = submit.mock.calls.length;
+      await readAndChange(scope, name);
+      return submit.mock.calls.length - before;
+    };
+    // The locks, the read, the changes, and the records with the commit.
+    expect(await pieces("alone")).toBe(4);
+    const held = await holdLocks(url, [neighbour.organizationId]);
+    const waiting = readAndChange(neighbour, "waiting");
+    await untilWaiting(url, 1);
+    expect(await pieces("next to another")).toBe(3);
+    await held.release();
+    await waiting;
+    expect(await pieces("alone afterwards")).toBe(4);
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([1, 2, 3]);
+  });
+
+  test("that the engine refuses fail neither the write whose reads they go with, nor the one before", async () => {
+    const scope = await makeOrganization(store);
+    const settled = await together(scope, () =>
+      ["kept", "kept", "read"].map((name) =>
+        write(scope, async (tx) => {
+          const before = await factOf(tx.db, "refused: kept");
+          // Nothing is asked after the change: what the engine says to it comes with the next write's answer.
+          await insertFact(tx.db, { name: `refused: ${name}`, value: name });
+          tx.record(changeOf(scope));
+          return before;
+        }),
+      ),
+    );
+    expect(settled).toMatchObject([
+      { status: "fulfilled", value: undefined },
+      { status: "rejected", reason: { code: "23505" } },
+      { status: "fulfilled", value: "kept" },
+    ]);
+    expect(await sequencesOf(store, "audit_log", scope)).toEqual([1, 2]);
+  });
 });

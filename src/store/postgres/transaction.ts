@@ -50,6 +50,7 @@ export class Transaction {
   /** The topics whose listeners are called after the commit. */
   readonly topics = new Set<string>();
   readonly #fail: Fail;
+  readonly #takesAlong: () => boolean;
   readonly #hasSavepoints: boolean;
   #attempts = 0;
   /** True when the present write has had a part that may fail. */
@@ -64,11 +65,13 @@ export class Transaction {
   /** The time at which it had its locks; undefined for bookkeeping, which waits for none. */
   #lockedAt: number | undefined;
 
-  constructor(client: WriteClient, fail: Fail, hasSavepoints: boolean) {
+  /** @param takesAlong whether the changes of a write wait for the next one's reads, or for the records */
+  constructor(client: WriteClient, fail: Fail, takesAlong: () => boolean, hasSavepoints: boolean) {
     this.client = client;
     this.db = builderOfClient(client);
     this.group = new Group(this.db);
     this.#fail = fail;
+    this.#takesAlong = takesAlong;
     this.#hasSavepoints = hasSavepoints;
   }
 
@@ -139,6 +142,14 @@ export class Transaction {
     } finally {
       guardRows(client, undefined);
     }
+  }
+
+  /**
+   * Sends the changes of a write before its records are built, so that the engine works meanwhile; or lets what comes
+   * next take them along, since a piece less is worth more where others keep the engine busy.
+   */
+  sendChanges(): void {
+    if (!this.#takesAlong()) this.client.sendNow();
   }
 
   /** Runs a part of a write that may fail. @param undo takes back what the write has recorded since */

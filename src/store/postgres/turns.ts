@@ -15,6 +15,7 @@ interface Waiting {
 export class Turns {
   readonly #last = new Map<string, Promise<void>>();
   readonly #waiting: Waiting[] = [];
+  #underWay = 0;
   #free: number;
   #freeForJobs: number;
 
@@ -22,6 +23,11 @@ export class Turns {
   constructor(connections: number) {
     this.#free = Math.max(1, connections - 2);
     this.#freeForJobs = connections > 2 ? 1 : 0;
+  }
+
+  /** Number of transactions under way, without that of bookkeeping. */
+  get underWay(): number {
+    return this.#underWay;
   }
 
   /**
@@ -55,7 +61,9 @@ export class Turns {
       const next = this.#waiting.shift();
       if (!next) return;
       this.#free -= 1;
+      this.#underWay += 1;
       next.begin(() => {
+        this.#underWay -= 1;
         this.#free += 1;
         this.beginNext();
       });
@@ -63,7 +71,9 @@ export class Turns {
     const job = this.#freeForJobs > 0 ? this.#waiting.findIndex(({ purpose }) => purpose() === "job") : -1;
     if (job === -1) return;
     this.#freeForJobs -= 1;
+    this.#underWay += 1;
     this.#waiting.splice(job, 1)[0]?.begin(() => {
+      this.#underWay -= 1;
       this.#freeForJobs += 1;
       this.beginNext();
     });

@@ -88,8 +88,7 @@ export class Writer {
       if (!held) throw new Error("a write has no locks");
       const change = async (tx: WriteTransaction) => {
         const result = await fn(tx);
-        // The engine makes the changes while their records are built.
-        transaction.client.sendNow();
+        transaction.sendChanges();
         return result;
       };
       const written = await runWrite(actor, operation, change, this.#options, {
@@ -238,8 +237,10 @@ export class Writer {
   /** Makes one commit of the lane's writes. @throws the engine's error; `members` are the writes that failed with it */
   async #transact(client: WriteClient, lane: Lane, members: WaitingWrite[]): Promise<void> {
     let hasSavepoints = false;
+    // What comes next takes the changes of a write along, unless the engine would have nothing to do meanwhile.
+    const takesAlong = () => !lane.isEmpty || this.#turns.underWay > 1;
     for (let attempt = 1; ; attempt++) {
-      const transaction = new Transaction(client, (cause) => this.#failed(cause), hasSavepoints);
+      const transaction = new Transaction(client, (cause) => this.#failed(cause), takesAlong, hasSavepoints);
       try {
         this.#level.require(await transaction.begin(lane.locks, lane.longestWaitMs(performance.now())));
         const settled = await this.#attemptGroup(transaction, lane, members);
