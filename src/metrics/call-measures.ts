@@ -11,8 +11,18 @@ export interface MeasuredCall {
   readonly durationMs: number;
 }
 
-/** The name in the access log of deliveries to webhooks. Names of operations have a slash, and no others. */
-const WEBHOOK = "webhook";
+/** The template of the paths of operations, whose names have a slash in the access log, and no others. */
+const OPERATION_ROUTE = "/api/{service}/{operation}";
+
+/** The templates of other paths, by what the access log calls them. */
+const ROUTES: ReadonlyMap<string, string> = new Map([
+  ["webhook", "/workflows/{workflow}/webhooks"],
+  ["scim", "/scim/v2/{path}"],
+  ["mcp", "/mcp"],
+  ["sign-in", "/sign-in/{path}"],
+  ["reference", "/docs/api/{path}"],
+  ["console", "/{page}"],
+]);
 
 const METHODS = new Set(["GET", "POST", "OPTIONS", "HEAD", "PUT", "DELETE", "PATCH"]);
 
@@ -24,8 +34,8 @@ export class CallMeasures {
   /** By operation, and by code. */
   readonly #calls = new Map<string, Map<string, Histogram>>();
   readonly #ofOperations: RouteMeasures = new Map();
-  readonly #ofWebhooks: RouteMeasures = new Map();
-  readonly #ofOthers: RouteMeasures = new Map();
+  /** By template; of paths that name nothing by undefined. */
+  readonly #ofOthers = new Map<string | undefined, RouteMeasures>();
   #active = 0;
 
   begin(): void {
@@ -38,9 +48,16 @@ export class CallMeasures {
     const seconds = durationMs / 1000;
     const isOperation = operation.includes("/");
     if (isOperation) histogramOf(this.#calls, operation, code).record(seconds);
-    const others = operation === WEBHOOK ? this.#ofWebhooks : this.#ofOthers;
-    const route = isOperation ? this.#ofOperations : others;
-    histogramOf(route, METHODS.has(method) ? method : "_OTHER", status).record(seconds);
+    const requests = isOperation ? this.#ofOperations : this.#requestsTo(ROUTES.get(operation));
+    histogramOf(requests, METHODS.has(method) ? method : "_OTHER", status).record(seconds);
+  }
+
+  #requestsTo(route: string | undefined): RouteMeasures {
+    const known = this.#ofOthers.get(route);
+    if (known) return known;
+    const measures: RouteMeasures = new Map();
+    this.#ofOthers.set(route, measures);
+    return measures;
   }
 
   readonly metrics = (): readonly Metric[] => [
@@ -62,9 +79,8 @@ export class CallMeasures {
       unit: "s",
       kind: "histogram",
       values: [
-        ...requestsTo("/api/{service}/{operation}", this.#ofOperations),
-        ...requestsTo("/workflows/{workflow}/webhooks", this.#ofWebhooks),
-        ...requestsTo(undefined, this.#ofOthers),
+        ...requestsTo(OPERATION_ROUTE, this.#ofOperations),
+        ...[...this.#ofOthers].flatMap(([route, measures]) => requestsTo(route, measures)),
       ],
     },
     {

@@ -47,6 +47,8 @@ beforeAll(async () => {
   await post(server, "ProjectService/GetProject", { projectId: "019a0000-0000-7000-8000-000000000000" });
   await fetch(`${server.url}/a/path/of/nobody`, { method: "PUT" });
   await fetch(`${server.url}/sign-in`, { redirect: "manual" });
+  await fetch(`${server.url}/scim/v2/Users/of-nobody`);
+  await fetch(`${server.url}/mcp`, { method: "POST" });
   await startRegisteredRunner(server);
   const { url: cloned } = bareRepository(temporaryFolder(), { "a.txt": "one\n" });
   const run = await startExecution(server, { steps: [task("true")], repository: () => cloned });
@@ -72,13 +74,19 @@ describe("the metrics of a server", () => {
     expect([calls("CreateProject", "ok"), calls("GetProject", "not_found")]).toEqual([1, 1]);
     expect(calls("GetProject", "ok")).toBeUndefined();
     const requests = (labels: object) => sampleOf(scraped, "http_server_request_duration_count", labels);
-    expect(requests({ http_request_method: "PUT" })).toBe(1);
+    // It names nothing.
+    const puts = scraped
+      .get("http_server_request_duration")
+      ?.samples.filter(({ name, labels }) => name.endsWith("_count") && labels.http_request_method === "PUT");
+    expect(puts).toMatchObject([{ value: 1 }]);
+    expect(puts?.[0]?.labels).not.toHaveProperty("http_route");
     // The page is no operation.
     expect(sampleOf(scraped, "rpc_server_call_duration_count", { rpc_method: "sign-in" })).toBeUndefined();
     expect(
       requests({ http_request_method: "GET", http_route: "/api/{service}/{operation}" }),
     ).toBeUndefined();
-    expect(requests({ http_request_method: "GET" })).toBe(1);
+    for (const route of ["/sign-in/{path}", "/scim/v2/{path}", "/mcp"])
+      expect([route, requests({ http_route: route })]).toEqual([route, 1]);
     expect(
       requests({ http_route: "/api/{service}/{operation}", http_response_status_code: "404" }),
     ).toBeGreaterThan(0);
@@ -103,6 +111,7 @@ describe("the metrics of a server", () => {
   test("name nothing that an organization or a client chose", () => {
     expect(text).not.toContain(PROJECT.name);
     expect(text).not.toContain("path/of/nobody");
+    expect(text).not.toContain("of-nobody");
     expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
     expect(text).not.toContain(server.token);
   });
