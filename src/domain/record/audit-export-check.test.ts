@@ -69,6 +69,22 @@ describe("a row that comes again", () => {
   });
 });
 
+describe("an export that is cut off", () => {
+  const rows = chainOf(ORGANIZATION, ["{}", "{}"]);
+  const problem = "the export does not end with the heads of the chains";
+
+  test("breaks behind its last row", () => {
+    expect(foundIn(...linesOf(rows))?.broken).toEqual({ sequence: 3, problem });
+    const after = { after: [headOf(rows.slice(0, 1))] };
+    expect(foundIn(after, ...linesOf(rows).slice(1))?.broken).toEqual({ sequence: 3, problem });
+  });
+
+  test("breaks at a row before where that does not hold", () => {
+    expect(foundIn(...linesOf(rows.toReversed()))?.broken).toMatchObject({ sequence: 1 });
+    expect(foundIn(...linesOf(rows.toReversed()))?.broken?.problem).not.toBe(problem);
+  });
+});
+
 describe("the chain of an organization that was removed", () => {
   const rows = chainOf(ORGANIZATION, ["{}", "{}", "{}"]);
   const { sequence, hash } = rows.at(-1) ?? { sequence: 0, hash: null };

@@ -93,7 +93,10 @@ export function createExportCheck(mac: AuditMac) {
         // The rows of one that was removed since need not have been exported to their end.
         else if (removal && isValid && (!found.broken || last < removal.head.sequence))
           report = removedChainReport(removal.organizationId, removal);
-        return { ...(isEnded ? report : { ...report, broken: report.broken ?? cutOff(report) }), first };
+        if (isEnded) return { ...report, first };
+        // That no end is named says it better than what follows from it.
+        const broken = isValid ? undefined : report.broken;
+        return { ...report, broken: broken ?? cutOff(last), first };
       });
       const gone = [...named].filter((id) => !chains.has(id));
       return reports.concat(gone.map((id) => ({ ...removedChainReport(id, removals.get(id)), first: 1 })));
@@ -109,7 +112,7 @@ function isRepeated(row: StoredAuditRow, lastUnhashed: number, mac: AuditMac): b
   return expected !== undefined && Buffer.compare(expected, row.hash) === 0;
 }
 
-const cutOff = ({ rows }: ChainReport): ChainBreak => ({
-  sequence: rows + 1,
+const cutOff = (last: number): ChainBreak => ({
+  sequence: last + 1,
   problem: "the export does not end with the heads of the chains",
 });
