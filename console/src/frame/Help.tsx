@@ -5,7 +5,7 @@ const KEYS = [
   ["j, k", "Next and previous row of a list"],
   ["Enter", "Open the row"],
   ["x", "Choose the row, where several can be decided at once"],
-  ["Ctrl Enter", "Send what you have typed"],
+  ["Ctrl Enter", "Send the message that you have typed to an agent"],
   ["?", "This help"],
 ] as const;
 
