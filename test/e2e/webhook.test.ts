@@ -122,14 +122,17 @@ describe("a delivery that names no host's event", () => {
       triggers: [{ manual: {}, context: { agent: { prompt } } }],
       parameters: ["title", "number", "draft", "labels"].map((key) => field(key)),
     });
-    const promptOf = async (body: object) => {
-      const bytes = Buffer.from(JSON.stringify(body));
+    const promptOf = async (body: object | string) => {
+      const bytes = Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
       await deliver(server, id, bytes, hubSignature(secret, bytes));
       return (await executionsOf(server, id)).at(-1).spec.trigger.context.agent.prompt;
     };
     expect(await promptOf(sender)).toBe("$(id) 7 false none");
     expect(await promptOf({ ...sender, parameters: { title: "given" } })).toBe("given 7 false none");
     expect(await promptOf({ issue: "text" })).toBe("none none none none");
+    expect(await promptOf('{"issue":{"number":1234567890123456789}}')).toBe(
+      "none 1234567890123456789 none none",
+    );
     const { body } = await post(server, "WorkflowService/RedeliverWorkflowTriggerEvent", {
       triggerEventId: (await ledgerOf(server, id))[0].id,
     });

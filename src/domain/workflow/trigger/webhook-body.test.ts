@@ -105,6 +105,34 @@ describe("a body without parameters", () => {
   });
 });
 
+describe("a number of a body", () => {
+  test.each([
+    ["1234567890123456789", "1234567890123456789"],
+    ["-9223372036854775808", "-9223372036854775808"],
+    ["1e400", "1e400"],
+    ["9007199254740991", 9007199254740991],
+    ["9007199254740992", "9007199254740992"],
+    ["0.1234567890123456", 0.1234567890123456],
+    ["1e3", 1000],
+    ["-7", -7],
+  ])("of %s keeps its digits", (digits, value) => {
+    const text = `{"__proto__":{"id":${digits}},"list":[1,${digits}],"text":": 1234567890123456789"}`;
+    const result = parseWebhookBody(bytes(text));
+    const read = "value" in result && (result.value as Record<string, unknown>);
+    expect(read && Object.entries(read)).toEqual([
+      ["__proto__", { id: value }],
+      ["list", [1, value]],
+      ["text", ": 1234567890123456789"],
+    ]);
+  });
+
+  test("is no parameter, however large", () => {
+    expect(parseWebhookBody(bytes('{"parameters":{"a":1234567890123456789}}'))).toEqual({
+      problem: "parameters.a must be a text: put it in quotes",
+    });
+  });
+});
+
 describe("a body that is no JSON in UTF-8", () => {
   test.each([
     " ",

@@ -16,17 +16,23 @@ export type ParsedWebhookBody =
   | { readonly problem: string }
   | { readonly malformed: string };
 
+/** Numbers in JSON that a program of JavaScript may not keep: of more than 15 digits or with an exponent. */
+const LARGE_NUMBER = /[:[,\s]-?\d+(?:\d{15}|(?:\.\d+)?[eE])/;
+
 /**
  * Parses `{"parameters": {"key": "value"}}`. Other members are the sender's own; an empty body, and
- * any JSON without `parameters`, has no parameters.
+ * any JSON without `parameters`, has no parameters. In `value`, integers that JavaScript cannot
+ * represent, such as ids of 64 bits, are the texts that were sent.
  */
 export function parseWebhookBody(body: Uint8Array): ParsedWebhookBody {
   if (body.length === 0) return { parameters: {} };
   const document = parseJsonBody(body);
   if ("malformed" in document) return document;
-  const { value } = document;
-  if (!isJsonObject(value) || !Object.hasOwn(value, "parameters")) return { parameters: {}, value };
-  const { parameters } = value;
+  const value = LARGE_NUMBER.test(document.text) ? parseExactly(document.text) : document.value;
+  if (!isJsonObject(document.value) || !Object.hasOwn(document.value, "parameters")) {
+    return { parameters: {}, value };
+  }
+  const { parameters } = document.value;
   if (!isJsonObject(parameters)) return { problem: "parameters must be a JSON object of texts" };
   const pairs = Object.entries(parameters);
   if (pairs.length > MAX_PARAMETERS) {
@@ -62,7 +68,7 @@ export function valueProblem(value: unknown): string | undefined {
 /** Returns the value of a JSON text in UTF-8, or the reason why the body is not one. */
 export function parseJsonBody(
   body: Uint8Array,
-): { readonly value: unknown } | { readonly malformed: string } {
+): { readonly value: unknown; readonly text: string } | { readonly malformed: string } {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(body);
@@ -76,7 +82,19 @@ export function parseJsonBody(
     return { malformed: "the body is not JSON: send JSON, or no body at all" };
   }
   if (isDeeper(value, MAX_LEVELS)) return { malformed: `the body nests deeper than ${MAX_LEVELS} levels` };
-  return { value };
+  return { value, text };
+}
+
+/** Parses JSON that is no deeper than it may be; integers and others that would be rounded become texts. */
+function parseExactly(text: string): unknown {
+  const keepDigits = (_: string, value: unknown, { source }: { readonly source?: string }) =>
+    typeof value === "number" && !isExact(value) ? source : value;
+  // TypeScript does not know the third parameter yet (ECMAScript 2026, JSON.parse source text access).
+  return JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown);
+}
+
+function isExact(value: number): boolean {
+  return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
 }
 
 /**
