@@ -62,7 +62,7 @@ describe("the console's pages", () => {
       const policy = String(header["content-security-policy"]);
       const nonce = /'nonce-([\w-]{22})'/.exec(policy)?.[1] ?? "";
       expect(policy.replace(nonce, "N")).toBe(
-        "default-src 'none'; script-src 'self'; style-src-elem 'self' 'nonce-N'; style-src-attr 'none'; " +
+        "default-src 'none'; script-src 'self'; style-src-elem 'self' 'nonce-N'; style-src-attr 'unsafe-inline'; " +
           "worker-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; " +
           "form-action 'none'; frame-ancestors 'none'",
       );
