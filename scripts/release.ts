@@ -123,9 +123,9 @@ function copySources(folder: string): void {
   }
 }
 
-/** Copies what Node reads of package.json. */
+/** Copies what Node reads of package.json, and npm for the list of packages. */
 function copyManifest(folder: string): void {
-  const { devDependencies, scripts, overrides, allowScripts, ...kept } = manifest;
+  const { devDependencies, scripts, allowScripts, ...kept } = manifest;
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(kept, null, 2)}\n`);
 }
 
