@@ -6,8 +6,8 @@ import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService, UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { queries } from "../../api/server.tsx";
 import { movedUp, PartBreach, removed, replaced, TextField } from "../../parts/fields/fields.tsx";
+import { AddButton, MemberButtons } from "../../parts/fields/ListButtons.tsx";
 import { RuledForm } from "../../parts/fields/RuledForm.tsx";
-import { Icon } from "../../parts/Icon.tsx";
 import { SourceFields } from "./SourceFields.tsx";
 import { changeOf, emptySource, settingsOf } from "./settings.ts";
 
@@ -116,40 +116,18 @@ function Sources({
             source={source}
             onChange={(next) => onChange(replaced(specs, at, next))}
           />
-          <span className="row">
-            {at > 0 && (
-              <Button
-                variant="subtle"
-                size="compact-xs"
-                aria-label={`Move up source ${at + 1}`}
-                onClick={() => onChange(movedUp(specs, at))}
-              >
-                Move up
-              </Button>
-            )}
-            <Button
-              variant="subtle"
-              color="red"
-              size="compact-xs"
-              aria-label={`Remove source ${at + 1}`}
-              onClick={() => onChange(removed(specs, at))}
-            >
-              Remove
-            </Button>
-          </span>
+          <MemberButtons
+            what={`source ${at + 1}`}
+            onMoveUp={at > 0 ? () => onChange(movedUp(specs, at)) : undefined}
+            onRemove={() => onChange(removed(specs, at))}
+          />
         </fieldset>
       ))}
-      <div className="row">
-        <Button
-          variant="default"
-          size="xs"
-          leftSection={<Icon name="plus" size={14} />}
-          disabled={specs.length >= MOST_SOURCES}
-          onClick={() => onChange([...specs, emptySource("git")])}
-        >
-          Add source
-        </Button>
-      </div>
+      <AddButton
+        label="Add source"
+        disabled={specs.length >= MOST_SOURCES}
+        onAdd={() => onChange([...specs, emptySource("git")])}
+      />
     </section>
   );
 }

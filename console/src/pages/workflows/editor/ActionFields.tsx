@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
-import { Button } from "@mantine/core";
 import {
   WorkflowAction_LimitsSchema as LimitsSchema,
   WorkflowAction_Limits_PerExecutionSchema as PerExecutionSchema,
@@ -14,7 +13,7 @@ import {
   removed,
   replaced,
 } from "../../../parts/fields/fields.tsx";
-import { Icon } from "../../../parts/Icon.tsx";
+import { AddButton, MemberButtons } from "../../../parts/fields/ListButtons.tsx";
 import { emptyStep, STEP_KINDS, StepFields } from "./StepFields.tsx";
 
 const MINUTE_MS = 60_000;
@@ -54,27 +53,11 @@ export function ActionFields({ path, action, onChange, isReport = false }: Actio
               choices={kinds}
               onChange={(kind) => onChange({ ...action, steps: replaced(steps, at, emptyStep(kind)) })}
             />
-            <span className="row">
-              {at > 0 && (
-                <Button
-                  variant="subtle"
-                  size="compact-xs"
-                  aria-label={`Move up step ${at + 1}`}
-                  onClick={() => onChange({ ...action, steps: movedUp(steps, at) })}
-                >
-                  Move up
-                </Button>
-              )}
-              <Button
-                variant="subtle"
-                color="red"
-                size="compact-xs"
-                aria-label={`Remove step ${at + 1}`}
-                onClick={() => onChange({ ...action, steps: removed(steps, at) })}
-              >
-                Remove
-              </Button>
-            </span>
+            <MemberButtons
+              what={`step ${at + 1}`}
+              onMoveUp={at > 0 ? () => onChange({ ...action, steps: movedUp(steps, at) }) : undefined}
+              onRemove={() => onChange({ ...action, steps: removed(steps, at) })}
+            />
           </div>
           <StepFields
             path={`${path}.steps[${at}]`}
@@ -83,17 +66,11 @@ export function ActionFields({ path, action, onChange, isReport = false }: Actio
           />
         </fieldset>
       ))}
-      <div className="row">
-        <Button
-          variant="default"
-          size="xs"
-          leftSection={<Icon name="plus" size={14} />}
-          disabled={steps.length >= MAX_STEPS}
-          onClick={() => onChange({ ...action, steps: [...steps, emptyStep("task")] })}
-        >
-          Add step
-        </Button>
-      </div>
+      <AddButton
+        label="Add step"
+        disabled={steps.length >= MAX_STEPS}
+        onAdd={() => onChange({ ...action, steps: [...steps, emptyStep("task")] })}
+      />
       <PartBreach path={`${path}.limits`} />
       <div className="field-row">
         {!isReport && (

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Button, Checkbox } from "@mantine/core";
 import { type WorkflowParameter, WorkflowParameterSchema } from "#gen/service/v1/workflow_pb.js";
 import { PartBreach, removed, replaced, TextField } from "../../../parts/fields/fields.tsx";
-import { Icon } from "../../../parts/Icon.tsx";
+import { AddButton } from "../../../parts/fields/ListButtons.tsx";
 
 /** Most parameters of a workflow (contract). */
 const MAX_PARAMETERS = 10;
@@ -85,17 +85,11 @@ export function ParametersFields({ parameters, onChange }: ParametersFieldsProps
           </fieldset>
         );
       })}
-      <div className="row">
-        <Button
-          variant="default"
-          size="xs"
-          leftSection={<Icon name="plus" size={14} />}
-          disabled={parameters.length >= MAX_PARAMETERS}
-          onClick={() => onChange([...parameters, create(WorkflowParameterSchema)])}
-        >
-          Add parameter
-        </Button>
-      </div>
+      <AddButton
+        label="Add parameter"
+        disabled={parameters.length >= MAX_PARAMETERS}
+        onAdd={() => onChange([...parameters, create(WorkflowParameterSchema)])}
+      />
     </>
   );
 }

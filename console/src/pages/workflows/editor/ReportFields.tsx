@@ -13,7 +13,7 @@ import {
   replaced,
   TextField,
 } from "../../../parts/fields/fields.tsx";
-import { Icon } from "../../../parts/Icon.tsx";
+import { AddButton } from "../../../parts/fields/ListButtons.tsx";
 
 type SchemaCase = "string" | "integer" | "float" | "boolean";
 
@@ -68,17 +68,11 @@ export function ReportFields({ path, outputs, onChange }: ReportFieldsProps) {
           </div>
         </fieldset>
       ))}
-      <div className="row">
-        <Button
-          variant="default"
-          size="xs"
-          leftSection={<Icon name="plus" size={14} />}
-          disabled={outputs.length >= 10}
-          onClick={() => onChange([...outputs, emptyOutput()])}
-        >
-          Add output
-        </Button>
-      </div>
+      <AddButton
+        label="Add output"
+        disabled={outputs.length >= 10}
+        onAdd={() => onChange([...outputs, emptyOutput()])}
+      />
     </>
   );
 }

@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { Button, Checkbox } from "@mantine/core";
+import { Checkbox } from "@mantine/core";
 import {
   WorkflowTrigger_OverlapPolicy as Overlap,
   type WorkflowTrigger,
   WorkflowTriggerSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { ChoiceField, PartBreach, removed, replaced, TextField } from "../../../parts/fields/fields.tsx";
-import { Icon } from "../../../parts/Icon.tsx";
+import { AddButton, MemberButtons } from "../../../parts/fields/ListButtons.tsx";
 import { Instants, ZONES } from "../triggers/Instants.tsx";
 import { EVENTS, OVERLAPS } from "../workflow-state.ts";
 import { ContextFields, emptyContext } from "./ContextFields.tsx";
@@ -49,15 +49,7 @@ export function TriggersFields({ triggers, onChange }: TriggersFieldsProps) {
               choices={KINDS}
               onChange={(kind) => onChange(replaced(triggers, at, withKind(trigger, kind)))}
             />
-            <Button
-              variant="subtle"
-              color="red"
-              size="compact-xs"
-              aria-label={`Remove trigger ${at + 1}`}
-              onClick={() => onChange(removed(triggers, at))}
-            >
-              Remove
-            </Button>
+            <MemberButtons what={`trigger ${at + 1}`} onRemove={() => onChange(removed(triggers, at))} />
           </div>
           <TriggerFields
             path={`triggers[${at}]`}
@@ -66,23 +58,17 @@ export function TriggersFields({ triggers, onChange }: TriggersFieldsProps) {
           />
         </fieldset>
       ))}
-      <div className="row">
-        <Button
-          variant="default"
-          size="xs"
-          leftSection={<Icon name="plus" size={14} />}
-          disabled={triggers.length >= MAX_TRIGGERS}
-          onClick={() => {
-            const manual = create(WorkflowTriggerSchema, {
-              trigger: { case: "manual", value: {} },
-              context: triggers[0]?.context ?? emptyContext("urls"),
-            });
-            onChange([...triggers, manual]);
-          }}
-        >
-          Add trigger
-        </Button>
-      </div>
+      <AddButton
+        label="Add trigger"
+        disabled={triggers.length >= MAX_TRIGGERS}
+        onAdd={() => {
+          const manual = create(WorkflowTriggerSchema, {
+            trigger: { case: "manual", value: {} },
+            context: triggers[0]?.context ?? emptyContext("urls"),
+          });
+          onChange([...triggers, manual]);
+        }}
+      />
     </>
   );
 }
