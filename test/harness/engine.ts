@@ -10,5 +10,5 @@ import type { DefineTest } from "./program.ts";
  */
 export function testOnSqlite(reason: string): DefineTest {
   if (postgresUrl() === undefined) return test;
-  return (name, run) => test.skip(`${name} (skipped: ${reason})`, run); // Skipped because only SQLite has it, as the reason says.
+  return (name, run) => test.skip(`${name} (skipped: ${reason})`, run); // Skipped on PostgreSQL: the test is of what SQLite alone has, which the reason names.
 }
