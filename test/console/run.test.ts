@@ -397,6 +397,13 @@ describe("a run", () => {
     await push.getByRole("link", { name: pullRequest.title }).waitFor();
     expect(orders).toEqual([orders[0], orders[0], orders[0]]);
     await page.unroute("**/OpenPullRequest");
+    // Its own page tells an approval from a push that was carried out, and shows as text what it cannot read.
+    await page.goto(new URL(`/approvals/${approvalId}`, page.url()).href);
+    const pushed = page.locator("dt", { hasText: "Pushed" }).locator("xpath=following-sibling::dd[1]");
+    await pushed.getByText(/^not yet: .* “Push now”/).waitFor();
+    Object.assign(approval, { carriedOutAt: new Date().toISOString() });
+    await page.reload();
+    await pushed.locator("time").waitFor();
     await page.unroute("**/GetApproval");
     await page.goto(conversationUrl);
   });

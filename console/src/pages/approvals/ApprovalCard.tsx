@@ -1,4 +1,9 @@
-import { type Approval, ApprovalKind, ApprovalState } from "#gen/service/v1/approval_pb.js";
+import {
+  type Approval,
+  type Approval_Asker,
+  ApprovalKind,
+  ApprovalState,
+} from "#gen/service/v1/approval_pb.js";
 import { Who } from "../../api/person.tsx";
 import { State } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
@@ -16,7 +21,8 @@ export function ApprovalCard({
   readonly isInRun?: boolean;
 }) {
   const [tone, word] = approvalState(approval.state);
-  const { asker, digest, policyFieldPath, expiresAt, createdAt, creator, decisions, reason } = approval;
+  const { asker, digest, policyFieldPath, expiresAt, createdAt, creator, decisions, reason, carriedOutAt } =
+    approval;
   const title = approvalTitle(approval);
   return (
     <section className={`card card-${tone}`} aria-label={`Approval: ${title}`}>
@@ -83,11 +89,23 @@ export function ApprovalCard({
             <dd>{reason}</dd>
           </>
         )}
+        {approval.kind === ApprovalKind.PUSH && approval.state === ApprovalState.APPROVED && (
+          <>
+            <dt>Pushed</dt>
+            <dd>{carriedOutAt ? <Ago at={carriedOutAt} /> : notPushedYet(asker)}</dd>
+          </>
+        )}
       </dl>
       <Decision approval={approval} />
     </section>
   );
 }
+
+/** Says what an approved push waits for. */
+const notPushedYet = (asker: Approval_Asker | undefined): string =>
+  asker?.workflowExecutionId
+    ? "not yet: the step of the workflow does it"
+    : "not yet: the one who asked for it has to do it, by “Push now” in the run's changes or by the same call again";
 
 function Decided({ approved, children }: { readonly approved: boolean; readonly children: React.ReactNode }) {
   return (

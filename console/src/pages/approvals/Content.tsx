@@ -3,9 +3,11 @@ import type { ReactNode } from "react";
 import {
   type Approval,
   ApprovalKind,
+  type ApprovalPush,
   ApprovalPushSchema,
   ApprovalQuestionSchema,
   ApprovalStepSchema,
+  type ApprovalToolCall,
   ApprovalToolCallSchema,
 } from "#gen/service/v1/approval_pb.js";
 import { Markdown } from "../../parts/Markdown.tsx";
@@ -28,7 +30,10 @@ export function Content({ approval }: { readonly approval: Approval }) {
 
 function readable({ kind, requestJson }: Approval): ReactNode {
   try {
-    if (kind === ApprovalKind.TOOL_CALL) return <ToolCall json={requestJson} />;
+    // Read here, and not in the parts below, where nothing catches what cannot be read.
+    if (kind === ApprovalKind.TOOL_CALL) {
+      return <ToolCall call={fromJsonString(ApprovalToolCallSchema, requestJson, OPTIONS)} />;
+    }
     if (kind === ApprovalKind.QUESTION) {
       return <Markdown text={fromJsonString(ApprovalQuestionSchema, requestJson, OPTIONS).message} />;
     }
@@ -46,15 +51,16 @@ function readable({ kind, requestJson }: Approval): ReactNode {
         </>
       );
     }
-    if (kind === ApprovalKind.PUSH) return <Push json={requestJson} />;
+    if (kind === ApprovalKind.PUSH) {
+      return <Push push={fromJsonString(ApprovalPushSchema, requestJson, OPTIONS)} />;
+    }
   } catch {
     // A later release asks in a form of its own: the text below is what there is.
   }
   return <pre className="code">{requestJson}</pre>;
 }
 
-function ToolCall({ json }: { readonly json: string }) {
-  const { kind, tool, input, locations } = fromJsonString(ApprovalToolCallSchema, json, OPTIONS);
+function ToolCall({ call: { kind, tool, input, locations } }: { readonly call: ApprovalToolCall }) {
   return (
     <>
       <dl className="facts">
@@ -87,8 +93,8 @@ function ToolCall({ json }: { readonly json: string }) {
   );
 }
 
-function Push({ json }: { readonly json: string }) {
-  const { remote, branch, commit, force, pullRequest } = fromJsonString(ApprovalPushSchema, json, OPTIONS);
+function Push({ push }: { readonly push: ApprovalPush }) {
+  const { remote, branch, commit, force, pullRequest } = push;
   return (
     <>
       <dl className="facts">
