@@ -256,10 +256,10 @@ describe("who may send what", () => {
     await succeeded(mine.send(text("x"), {}, home.token));
     for (const held of [mine, run]) {
       const answer = await held.send(text("x"), {}, other.token);
-      expect(refusal(answer)).toEqual([403, "permission_denied", "PERMISSION_DENIED"]);
+      expect(refusal(answer)).toEqual([404, "not_found", "NOT_FOUND"]);
     }
     const stranger = await registerRunner(server, { token: home.token });
-    expect(reasonOf(await run.send(text("x"), {}, stranger.token))).toBe("PERMISSION_DENIED");
+    expect(reasonOf(await run.send(text("x"), {}, stranger.token))).toBe("NOT_FOUND");
     const foreign = await createAgentFixture(server);
     for (const token of [foreign.token, foreign.runner.token]) {
       expect(refusal(await run.send(text("x"), {}, token))).toEqual([404, "not_found", "NOT_FOUND"]);

@@ -81,16 +81,44 @@ describe("the run of another", () => {
     }
   });
 
-  test("is stopped and deleted by its creator and administrators", async () => {
-    const second = await addMember(server, {
-      organizationId: home.organizationId,
-      email: `second-${v7()}@example.org`,
-    });
-    const denied = [403, "permission_denied", "PERMISSION_DENIED"];
+  test("is changed by its creator and administrators, and is not there for those who may not read it", async () => {
+    const { organizationId } = home;
+    const second = await addMember(server, { organizationId, email: `second-${v7()}@example.org` });
     const id = await started({}, home.member.token);
-    for (const operation of ["StopAgentExecution", "DeleteAgentExecution"]) {
-      expect(refusal(await of(operation, id, second.token))).toEqual(denied);
-    }
+    const refusals = () => {
+      const send = { userInput: { inputs: [{ text: { content: "x" } }] } };
+      const operations: readonly [string, object][] = [
+        ["AgentService/SendToAgentExecution", { agentExecutionId: id, ...send }],
+        ["AgentService/StopAgentExecution", { agentExecutionId: id }],
+        ["AgentService/DeleteAgentExecution", { agentExecutionId: id }],
+        ["AgentService/ForkAgentExecution", { agentExecutionId: id }],
+        ["AgentService/StartAgent", { resumeFrom: id }],
+        ["AgentReviewService/CreateAgentReviewDraft", { agentExecutionId: id, summary: "No." }],
+        ["AgentReviewService/ListAgentReviewDrafts", { agentExecutionId: id }],
+      ];
+      return Promise.all(
+        operations.map(async ([operation, body]) => {
+          const { status, body: answer } = await post(server, operation, body, second.token);
+          return [operation, status, answer.code];
+        }),
+      );
+    };
+    const shareWith = (policy: string) =>
+      post(
+        server,
+        "OrganizationService/UpdateOrganizationPolicies",
+        {
+          organizationId,
+          agentPolicy: { conversationSharingPolicy: `CONVERSATION_SHARING_POLICY_${policy}` },
+        },
+        home.token,
+      );
+    for (const [operation, ...answer] of await refusals())
+      expect([operation, ...answer]).toEqual([operation, 404, "not_found"]);
+    await succeeded(shareWith("ORGANIZATION"));
+    for (const [operation, ...answer] of await refusals())
+      expect([operation, ...answer]).toEqual([operation, 403, "permission_denied"]);
+    await succeeded(shareWith("UNSPECIFIED"));
     expect(refusal(await of("DeleteAgentExecution", id, home.member.token))).toEqual([
       400,
       "failed_precondition",

@@ -374,7 +374,7 @@ describe("an agent run that is shared", () => {
     await shared(RUN, run.id, "USE");
     await choose("DISABLED");
     expect(refusal(await readRun(run.id))).toEqual(ABSENT);
-    expect(refusal(await sendTo(run.id))).toEqual(DENIED);
+    expect(refusal(await sendTo(run.id))).toEqual(ABSENT);
     expect(await runsOf(friend.token)).toEqual([]);
   });
 
@@ -384,7 +384,7 @@ describe("an agent run that is shared", () => {
     const made = await shared(RUN, run.id, "READ");
     expect(refusal(await sendTo(run.id))).toEqual(DENIED);
     await succeeded(setRole(made.id, "USE"));
-    expect(refusal(await sendTo(run.id, stranger.token))).toEqual(DENIED);
+    expect(refusal(await sendTo(run.id, stranger.token))).toEqual(ABSENT);
     await succeeded(sendTo(run.id));
     const [input] = await run.list();
     expect(input.sender).toEqual({ id: friend.userId, principal: "PRINCIPAL_USER" });

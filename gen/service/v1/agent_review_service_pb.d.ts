@@ -306,9 +306,9 @@ export declare const AgentReviewService: GenService<{
    * Creates a draft of a review, which the caller alone sees. Nothing is recorded
    * in the audit log, and no event announces it. The run's creator and
    * administrators of the organization may call it, on runs in any phase. Errors:
-   * not_found when the run is absent or in another organization;
-   * permission_denied when the caller may not send to it; invalid_argument for a
-   * comment on lines that the diff with its digest does not show, and for a text
+   * not_found when the run is absent, in another organization or not the caller's
+   * to read; permission_denied when the caller may read it but not send to it;
+   * invalid_argument for a comment on lines that the diff with its digest does not show, and for a text
    * with characters that hide or reorder it; failed_precondition when the caller
    * has 10 drafts for the run.
    *
@@ -336,9 +336,9 @@ export declare const AgentReviewService: GenService<{
   /**
    * Lists the caller's own drafts for a run, the oldest first, with the present
    * state of each comment. The run's creator and administrators of the
-   * organization may call it. Errors: not_found when the run is absent or in
-   * another organization; permission_denied when the caller may not send to it;
-   * invalid_argument for a page token of another query.
+   * organization may call it. Errors: not_found when the run is absent, in another
+   * organization or not the caller's to read; permission_denied when the caller may
+   * read it but not send to it; invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.AgentReviewService.ListAgentReviewDrafts
    */

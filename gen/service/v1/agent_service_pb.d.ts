@@ -1028,9 +1028,9 @@ export declare const AgentService: GenService<{
    * may have not stopped, its agent cannot ask for the approvals that the run would
    * have to ask for, or the run is to stop.
    *
-   * With `resume_from` also: not_found when that run is absent or in another
-   * organization; permission_denied when the caller may not send to it, or may
-   * not start its environment; invalid_argument when another agent is named, or
+   * With `resume_from` also: not_found when that run is absent, in another
+   * organization or not the caller's to read; permission_denied when the caller
+   * may read it but not send to it, or may not start its environment; invalid_argument when another agent is named, or
    * a code context, runner or session, which are those of that run;
    * failed_precondition when it has not stopped, was resumed before, belongs to a
    * step of a workflow, or its environment or agent is gone: the message says
@@ -1051,8 +1051,9 @@ export declare const AgentService: GenService<{
    * not as they were. Each call starts a run of its own.
    *
    * The run's creator and administrators of the organization may call it. Errors:
-   * not_found when the run is absent or in another organization; permission_denied
-   * when the caller may not send to it, or may not start its environment;
+   * not_found when the run is absent, in another organization or not the caller's
+   * to read; permission_denied when the caller may read it but not send to it, or
+   * may not start its environment;
    * invalid_argument for a sequence that the conversation has not reached, or that
    * is of no block that the caller may read, and when the first message would be
    * refused as input; failed_precondition when the agent has not reported that it
@@ -1079,9 +1080,9 @@ export declare const AgentService: GenService<{
    * The run's creator and administrators of the organization may send user
    * input and control input; only the runner that the run is on sends agent
    * messages, for the agent runs that speak through it, and wake events. Errors:
-   * not_found when the run is absent or in another organization, or a control
-   * input names a message that is not queued; permission_denied when the caller
-   * may not send such an input; invalid_argument when an image is not of the
+   * not_found when the run is absent, in another organization or not the caller's
+   * to read, or a control input names a message that is not queued;
+   * permission_denied when the caller may read the run but not send such an input; invalid_argument when an image is not of the
    * type that it claims, a text carries characters that hide or reorder it, or
    * a wake event names an interest that the run did not register;
    * failed_precondition when the run has stopped, a policy forbids the settings
@@ -1127,7 +1128,8 @@ export declare const AgentService: GenService<{
    * Stops a run and its sub-agents and returns without waiting for the runner.
    * What is queued is not delivered any more. To stop one that has stopped
    * changes nothing. The run's creator and administrators of the organization
-   * may call it. Errors: permission_denied for everybody else in it; not_found.
+   * may call it. Errors: permission_denied for everybody else who may read the
+   * run; not_found, also for one that the caller may not read.
    *
    * @generated from rpc service.v1.AgentService.StopAgentExecution
    */
@@ -1139,8 +1141,9 @@ export declare const AgentService: GenService<{
   /**
    * Deletes a run that has stopped, with its inputs and output. The run's
    * creator and administrators of the organization may call it. Errors:
-   * permission_denied for everybody else in it; not_found, also on a repetition;
-   * failed_precondition when the run has not stopped.
+   * permission_denied for everybody else who may read the run; not_found, also for
+   * one that the caller may not read and on a repetition; failed_precondition when
+   * the run has not stopped.
    *
    * @generated from rpc service.v1.AgentService.DeleteAgentExecution
    */

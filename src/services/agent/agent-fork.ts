@@ -14,7 +14,6 @@ import {
   requireForkable,
   requireOwnEnd,
 } from "../../domain/agent/conversation/agent-fork.ts";
-import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { findContinuation, partsAfter } from "../../store/agent/agent-conversation.ts";
 import { findLastSeenOf } from "../../store/agent/agent-delivery.ts";
@@ -27,6 +26,7 @@ import { isInTurn } from "./agent-lost-turn.ts";
 import { continuationOf, conversationIdOf } from "./agent-resume.ts";
 import { startRun } from "./agent-start.ts";
 import { findConversation } from "./reading/agent-conversation.ts";
+import { getReadableAgentExecution } from "./reading/agent-reading.ts";
 
 /** Starts an agent execution that branches off the conversation of another, which goes on untouched. */
 export function forkAgentExecution(
@@ -35,8 +35,7 @@ export function forkAgentExecution(
   ctx: HandlerContext,
 ) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
-    const stored = await findAgentExecution(tx.db, caller, req.agentExecutionId);
-    if (!stored) throw notFound("agent execution");
+    const stored = await getReadableAgentExecution(tx.db, caller, req.agentExecutionId);
     requireOwnership(ctx, stored.execution.metadata?.creator);
     const { name, userInput, turnOptions } = req;
     const start = create(StartAgentRequestSchema, {

@@ -24,7 +24,6 @@ import {
 } from "../../domain/agent/agent-input.ts";
 import { requireQueueRevision, requireQueueSpace } from "../../domain/agent/agent-queue.ts";
 import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
-import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireAgentSettingsAllowed, requireModeAllowed } from "../../domain/policy/agent-policy.ts";
 import { isSameSubject, uniqueSubjects } from "../../domain/source/source-trust.ts";
@@ -48,7 +47,7 @@ import { requireOwnershipOrRole } from "../policy/shared-role.ts";
 import { handleControlInput } from "./agent-control-input.ts";
 import { queueInput, readQueue } from "./agent-queue.ts";
 import { endUserMessageInterests, fireInterest } from "./agent-wake.ts";
-import { runnerOf } from "./reading/agent-reading.ts";
+import { getReadableAgentExecution, runnerOf } from "./reading/agent-reading.ts";
 import { acceptReview } from "./review/sent-review.ts";
 
 /** The context in which an input is accepted. */
@@ -78,15 +77,17 @@ export function sendToAgentExecution(
   });
 }
 
-/** @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is neither its creator nor its runner, nor has the role by a group */
+/**
+ * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED when the caller is neither
+ *   its creator nor its runner, nor has the role by a group
+ */
 async function requireMaySend(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,
   id: string,
 ): Promise<StoredAgentExecution> {
-  const stored = await findAgentExecution(tx.db, caller, id);
-  if (!stored) throw notFound("agent execution");
+  const stored = await getReadableAgentExecution(tx.db, caller, id);
   const { creator } = stored.execution.metadata ?? {};
   const runner = { id: await runnerOf(tx.db, caller, stored), principal: Principal.RUNNER };
   const needed = { type: "agent_execution", id: stored.execution.id, role: ResourceRole.USE } as const;

@@ -10,16 +10,16 @@ import {
   requireSameAgent,
 } from "../../domain/agent/conversation/agent-continuation.ts";
 import type { ForkPoint } from "../../domain/agent/conversation/agent-fork.ts";
-import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireOwnershipFor } from "../../domain/identity/ownership.ts";
 import { RunOrigin as Origin } from "../../domain/policy/approval-policy.ts";
 import { findAgent, findDefaultAgent } from "../../store/agent/agent.ts";
 import { type EarlierExecution, findContinuation } from "../../store/agent/agent-conversation.ts";
-import { findAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
+import type { StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import type { Reader, WriteTransaction } from "../../store/store.ts";
 import type { EarlierConversation } from "./agent-execution.ts";
+import { getReadableAgentExecution } from "./reading/agent-reading.ts";
 import { findOrigins, originBits, originOf } from "./run-origin.ts";
 
 /** Values from the earlier run for one that goes on with it, besides those of the request. */
@@ -34,16 +34,15 @@ export interface Continuation
 
 /**
  * Returns what the run starts with that goes on with the one that a request names.
- * @throws DomainError NOT_FOUND; PERMISSION_DENIED for a caller that may not send to it; VALUE_UNUSABLE for another
- *   agent or a place of its own; PHASE_UNSUITABLE for one that cannot be resumed
+ * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED for a caller that may not
+ *   send to it; VALUE_UNUSABLE for another agent or a place of its own; PHASE_UNSUITABLE for one that cannot be resumed
  */
 export async function resolveContinuation(
   tx: WriteTransaction,
   caller: Caller,
   req: StartAgentRequest,
 ): Promise<Continuation> {
-  const stored = await findAgentExecution(tx.db, caller, req.resumeFrom);
-  if (!stored) throw notFound("agent execution");
+  const stored = await getReadableAgentExecution(tx.db, caller, req.resumeFrom);
   const { execution, environmentId, lastSequence } = stored;
   const { creator } = execution.metadata ?? {};
   requireNoPlacement(req);

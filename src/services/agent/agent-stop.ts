@@ -6,14 +6,9 @@ import type {
 import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import { requireAgentExecutionStopped } from "../../domain/agent/agent-execution.ts";
 import { deletedEnvironment, wasNeverAssigned } from "../../domain/environment/environment.ts";
-import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { setCreatedEnvironment } from "../../store/agent/agent-created-environment.ts";
-import {
-  findAgentExecution,
-  removeAgentExecution,
-  type StoredAgentExecution,
-} from "../../store/agent/agent-execution.ts";
+import { removeAgentExecution, type StoredAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
 import { removeApprovalsOf } from "../../store/approval/approval-removal.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
@@ -26,6 +21,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "../environment/environment-change.ts";
 import { requireOwnershipOrRole } from "../policy/shared-role.ts";
 import { haltAgentExecution } from "./halt-agent-execution.ts";
+import { getReadableAgentExecution } from "./reading/agent-reading.ts";
 
 /** Stops an agent execution without waiting for its runner. */
 export function stopAgentExecution(
@@ -70,7 +66,8 @@ export function deleteAgentExecution(
 /**
  * Returns an agent execution that the caller may change.
  *
- * @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is neither its creator nor has the role by a group
+ * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED when the caller is neither
+ *   its creator nor has the role by a group
  */
 export async function getChangeableAgentExecution(
   tx: WriteTransaction,
@@ -78,8 +75,7 @@ export async function getChangeableAgentExecution(
   caller: Caller,
   id: string,
 ): Promise<StoredAgentExecution> {
-  const stored = await findAgentExecution(tx.db, caller, id);
-  if (!stored) throw notFound("agent execution");
+  const stored = await getReadableAgentExecution(tx.db, caller, id);
   const needed = { type: "agent_execution", id: stored.execution.id, role: ResourceRole.ADMIN } as const;
   await requireOwnershipOrRole(tx.db, ctx, caller, needed, stored.execution.metadata?.creator);
   return stored;

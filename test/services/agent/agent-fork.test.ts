@@ -155,7 +155,7 @@ test("everyone who may send to a run may fork it", async () => {
   const user = userOf({ ...caller, accountId: second.accountId, tokenId }, second.userId);
   const theirs = runsOn(made, { ...user, role: "member" }, runner);
   const ours = await waiting(Ability.ANY_TURN);
-  await expect(fork(ours.id, {}, theirs)).rejects.toMatchObject({ reason: ErrorReason.PERMISSION_DENIED });
+  await expect(fork(ours.id, {}, theirs)).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });
   const { id, given } = await theirs.running();
   await report(given, { state: State.WAITING, forkAbility: Ability.ANY_TURN });
   await fork(id, {}, theirs);

@@ -134,15 +134,17 @@ describe("the runs of others", () => {
   });
 
   test("are stopped and deleted by administrators alone", async () => {
+    const hidden = { reason: ErrorReason.NOT_FOUND };
     const denied = { reason: ErrorReason.PERMISSION_DENIED };
     const agentExecutionId = ids[1] ?? "";
-    await expect(theirs.agents.stopAgentExecution({ agentExecutionId })).rejects.toMatchObject(denied);
-    await expect(theirs.agents.deleteAgentExecution({ agentExecutionId })).rejects.toMatchObject(denied);
     for (const operation of ["stopAgentExecution", "deleteAgentExecution"] as const) {
-      await expect(strangers.agents[operation]({ agentExecutionId })).rejects.toMatchObject({
-        reason: ErrorReason.NOT_FOUND,
-      });
+      await expect(theirs.agents[operation]({ agentExecutionId })).rejects.toMatchObject(hidden);
+      await expect(strangers.agents[operation]({ agentExecutionId })).rejects.toMatchObject(hidden);
     }
+    await share(Sharing.ORGANIZATION);
+    for (const operation of ["stopAgentExecution", "deleteAgentExecution"] as const)
+      await expect(theirs.agents[operation]({ agentExecutionId })).rejects.toMatchObject(denied);
+    await share(Sharing.DISABLED);
     const { agentExecutionId: another } = await theirs.agents.startAgent({});
     await runs.agents.stopAgentExecution({ agentExecutionId: another });
     await runs.agents.deleteAgentExecution({ agentExecutionId: another });

@@ -244,7 +244,7 @@ test("those who may send to the run decide, and the audit trail tells of it", as
   const input = { case: "controlInput", value: { control: { case: "goOn", value: {} } } } as const;
   await expect(
     agentsOf(made, { ...user, role: "member" }).sendToAgentExecution({ agentExecutionId: id, input }),
-  ).rejects.toMatchObject({ reason: ErrorReason.PERMISSION_DENIED });
+  ).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });
   await control(id, "goOn");
   const [row] = await builderOf(made.store.reader)
     .selectFrom("audit_log")

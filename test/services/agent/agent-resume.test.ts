@@ -200,15 +200,15 @@ describe("a run that goes on with another", () => {
     const tokenId = await made.issueTokenId(second.userId);
     const user = userOf({ ...caller, accountId: second.accountId, tokenId }, second.userId);
     const theirs = runsOn(made, { ...user, role: "member" }, runner);
-    const refused = { reason: ErrorReason.PERMISSION_DENIED };
+    const hidden = { reason: ErrorReason.NOT_FOUND };
     const inOurs = await end(await runs.running());
-    await expect(theirs.start({ resumeFrom: inOurs })).rejects.toMatchObject(refused);
+    await expect(theirs.start({ resumeFrom: inOurs })).rejects.toMatchObject(hidden);
     const inTheirs = await theirs.running();
     const environmentId = (await runs.get(inTheirs.id))?.status?.usedEnvironments[0]?.environmentId ?? "";
     await end(inTheirs);
     const context = { case: "environmentId", value: environmentId } as const;
     const ours = await end(await runs.running({ codeContext: { context } }));
-    await expect(theirs.start({ resumeFrom: ours })).rejects.toMatchObject(refused);
+    await expect(theirs.start({ resumeFrom: ours })).rejects.toMatchObject(hidden);
     await theirs.start({ codeContext: { context } });
     await runs.start({ resumeFrom: ours });
   });

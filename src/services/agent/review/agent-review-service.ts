@@ -15,7 +15,7 @@ import { ResourceRole } from "#gen/service/v1/group_pb.js";
 import { keptContent, requireDraftRevision, requireDraftSpace } from "../../../domain/agent/review/review.ts";
 import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
+import type { StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import { findReviewPage } from "../../../store/agent/agent-input-list.ts";
 import {
   countReviewDrafts,
@@ -122,7 +122,8 @@ export class AgentReviewService implements ServiceImpl<typeof Contract> {
 /**
  * Returns an agent execution that the caller may send to.
  *
- * @throws DomainError NOT_FOUND; PERMISSION_DENIED when the caller is neither its creator nor has the role by a group
+ * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED when the caller is neither
+ *   its creator nor has the role by a group
  */
 async function getReviewable(
   db: Reader,
@@ -130,8 +131,7 @@ async function getReviewable(
   caller: Caller,
   id: string,
 ): Promise<StoredAgentExecution> {
-  const stored = await findAgentExecution(db, caller, id);
-  if (!stored) throw notFound("agent execution");
+  const stored = await getReadableAgentExecution(db, caller, id);
   const needed = { type: "agent_execution", id: stored.execution.id, role: ResourceRole.USE } as const;
   await requireOwnershipOrRole(db, ctx, caller, needed, stored.execution.metadata?.creator);
   return stored;
