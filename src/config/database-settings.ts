@@ -61,6 +61,9 @@ export function databaseUrl(text: string): string {
   return url.href;
 }
 
+/** Returns the URL of the settings as it was given: without what {@link databaseUrl} adds. */
+export const givenDatabaseUrl = (url: string): string => url.replace(/&uselibpqcompat=true$/, "");
+
 /** Returns the database of a URL in words for the operator. */
 export function databaseAt(text: string): string {
   const { host, pathname, searchParams } = new URL(text);

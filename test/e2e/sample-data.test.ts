@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
+import { freePort } from "../harness/free-port.ts";
 import { ok } from "../harness/host-token.ts";
 import {
   type HostedServer,
@@ -15,7 +16,8 @@ import { until } from "../harness/until.ts";
 const dataDir = join(temporaryFolder(), "data");
 let server: HostedServer;
 beforeAll(async () => {
-  server = await startHostedServer({ dataDir, args: ["--sample-data"] });
+  const port = String(await freePort());
+  server = await startHostedServer({ dataDir, args: ["--sample-data", "--port", port] });
 });
 afterAll(stopAll);
 
@@ -67,8 +69,16 @@ describe("--sample-data", () => {
     );
   });
 
-  test("is refused on a folder with data, and removed in one command", async () => {
+  test("goes on at the same address, with the command that it printed", async () => {
     await server.stop();
+    const [, args = ""] = /^ {2}npm start -- (.+)$/m.exec(server.output()) ?? [];
+    const again = await startHostedServer({ dataDir, args: args.split(" ") });
+    expect(again.url).toBe(server.url);
+    await call("ProjectService/ListProjects");
+    await again.stop();
+  });
+
+  test("is refused on a folder with data, and removed in one command", async () => {
     const again = startHostedServer({ dataDir, args: ["--sample-data"] });
     await expect(again).rejects.toThrow(
       /--sample-data fills a fresh folder, and .* has data: name another one/,

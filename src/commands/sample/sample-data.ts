@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import type { Config } from "../../config/config.ts";
+import { type Config, SETTINGS, type SettingName } from "../../config/config.ts";
+import { givenDatabaseUrl } from "../../config/database-settings.ts";
 import { hadOrganization, hasOrganization, isUnused } from "../../store/identity/organization.ts";
 import type { Reader } from "../../store/store.ts";
 import { placeOf } from "../open-data.ts";
@@ -50,14 +51,40 @@ export async function requireFreshData(db: Reader, config: Config): Promise<void
   }
 }
 
-/** Returns the flags with which a server goes on with sample data. */
+/** Returns the flags with which a server goes on with sample data, at the same address and on the same data. */
 export function flagsOf(config: Config): string {
-  return `--local-runner --allow-file-remotes --isolation-read ${config.isolationRead.join(":")}${folderFlag(config)}`;
+  const read = inShell(config.isolationRead.join(":"));
+  return `--local-runner --allow-file-remotes --isolation-read ${read}${changedFlags(config, SERVER_SETTINGS)}${dataFlags(config)}`;
 }
 
-/** Returns the flag of the data folder after a space, where it is not that of a checkout. */
-export const folderFlag = ({ dataDir }: Pick<Config, "dataDir">): string =>
-  dataDir === "./data" ? "" : ` --data-dir ${dataDir}`;
+/** Returns the flags of the data, each after a space, where it is not that of a checkout. */
+export function dataFlags(config: Config): string {
+  const folder = config.dataDir === "./data" ? "" : ` --data-dir ${inShell(config.dataDir)}`;
+  return folder + changedFlags(config, ["keyFile", "databaseUrl", "databasePasswordFile"]);
+}
+
+/** Names of the settings by which a server with sample data is reached, and its work is carried out. */
+const SERVER_SETTINGS: readonly SettingName[] = [
+  "host",
+  "port",
+  "baseUrl",
+  "tlsCert",
+  "tlsKey",
+  "localRunnerWorkDir",
+  "isolation",
+  "isolationImage",
+];
+
+/** Returns the flags of settings that have other values than their defaults, each after a space. */
+function changedFlags(config: Config, names: readonly SettingName[]): string {
+  const given = { ...config, databaseUrl: givenDatabaseUrl(config.databaseUrl) };
+  const changed = names.filter((name) => String(given[name]) !== SETTINGS[name].default);
+  return changed.map((name) => ` ${SETTINGS[name].flag} ${inShell(String(given[name]))}`).join("");
+}
+
+/** Returns a text as one word of a shell. */
+const inShell = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /** The repositories of the sample, by their names: files and what is in them. */
 const REPOSITORIES = {

@@ -6,7 +6,7 @@ import type { Store } from "../../store/store.ts";
 import type { Terminal } from "../definitions/command-line.ts";
 import { createFurtherOrganization, type FirstTokens, signInAddress } from "../first-start.ts";
 import { fillSample } from "./fill-sample.ts";
-import { flagsOf, folderFlag, makeRepositories, SAMPLE_ORGANIZATION, sampleFolder } from "./sample-data.ts";
+import { dataFlags, flagsOf, makeRepositories, SAMPLE_ORGANIZATION, sampleFolder } from "./sample-data.ts";
 
 export { requireFreshData, SAMPLE_ORGANIZATION, sampleSettings } from "./sample-data.ts";
 
@@ -68,7 +68,7 @@ After a stop, go on with it:
 
 Remove it, while the server is stopped:
 
-  npx chartroom organization remove "${SAMPLE_ORGANIZATION}" --yes --force${folderFlag(config)}
+  npx chartroom organization remove "${SAMPLE_ORGANIZATION}" --yes --force${dataFlags(config)}
 
 `;
 }
