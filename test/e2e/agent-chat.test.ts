@@ -231,6 +231,30 @@ describe("a chat whose server goes away", () => {
     await conversation.stop();
   });
 
+  test("shows what was missed before what has become of the run", async () => {
+    const conversation = await startConversation(server);
+    const proxy = await startServerProxy(server);
+    const at = startChat(conversation, token(), proxy);
+    at.type("echo before");
+    await at.until("-- echo before\nbefore\n");
+    await at.until("[the run waits for input]");
+    proxy.forwardTo(NOWHERE);
+    proxy.closeConnections();
+    await at.until(`[the server ${proxy.url} cannot be reached`);
+    await conversation.say("missed", "echo meanwhile");
+    await conversation.untilOutput("meanwhile");
+    await conversation.stop();
+    proxy.forwardTo(server);
+    const { shown } = await at.ended;
+    expect(shown.split("\n").slice(-4)).toEqual([
+      "-- echo meanwhile",
+      "meanwhile",
+      "[the run has stopped]",
+      "",
+    ]);
+    await proxy.stop();
+  });
+
   test("says nothing of a connection that is there again at once", async () => {
     const conversation = await startConversation(server);
     const proxy = await startServerProxy(server);

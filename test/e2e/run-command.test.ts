@@ -82,6 +82,13 @@ describe("chartroom run", () => {
     expect(more).toContain("\nagain\n");
   });
 
+  test("prints what a run has answered before what it does now", async () => {
+    const id = await startRun("--prompt", "echo hello");
+    await run("watch", id, "--until-waiting");
+    const again = await run("watch", id, "--until-waiting");
+    expect(again).toBe("-- echo hello\nhello\n[the run waits for input]\n");
+  });
+
   test("sends messages, from the command line and from standard input", async () => {
     const id = await startRun();
     expect(await runProgram("send", id, "echo one")).toMatch(ID);

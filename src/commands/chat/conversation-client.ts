@@ -40,6 +40,8 @@ export class ConversationClient {
   readonly #retryForMs: number;
   /** Number of the last block that was yielded. */
   #sequence: bigint;
+  /** Number of the last block that there was when the present connection began. */
+  #reachedSequence = 0n;
   isUnreachable = false;
 
   constructor({ agentExecutionId, earlierSequence, retryForMs, ...access }: ConversationOptions) {
@@ -53,6 +55,11 @@ export class ConversationClient {
   /** Returns whether the last attempt could not reach the server. */
   get isAway(): boolean {
     return this.isUnreachable;
+  }
+
+  /** Returns whether blocks that were there when the present connection began are still to come. */
+  get isCatchingUp(): boolean {
+    return this.#sequence < this.#reachedSequence;
   }
 
   /**
@@ -139,13 +146,17 @@ export class ConversationClient {
       if (inputs.some(({ receipt }) => open.includes(receipt))) return false;
       const { agentExecution } = await this.#client.getAgentExecution(asked, this.#options());
       if (agentExecution?.status?.phase !== Phase.WAITING_FOR_INPUT) return false;
-      const output = { ...asked, pagination: { pageSize: 1 } };
-      const { lastSequence } = await this.#client.listAgentOutputBlocks(output, this.#options());
-      return lastSequence <= this.#sequence;
+      return (await this.#lastSequence(this.#options())) <= this.#sequence;
     } catch (error) {
       if (isTemporary(error)) return false;
       throw error;
     }
+  }
+
+  /** Returns the number of the execution's last block. */
+  async #lastSequence(options: CallOptions): Promise<bigint> {
+    const output = { agentExecutionId: this.#agentExecutionId, pagination: { pageSize: 1 } };
+    return (await this.#client.listAgentOutputBlocks(output, options)).lastSequence;
   }
 
   /**
@@ -166,6 +177,7 @@ export class ConversationClient {
     for (let failures = 2; !signal.aborted; failures++) {
       const asked = { agentExecutionId: this.#agentExecutionId, afterSequence: this.#sequence };
       try {
+        let isFirst = true;
         for await (const { news: event } of this.#client.watchAgentExecution(asked, this.#options(signal))) {
           failures = 0;
           reachedAt = performance.now();
@@ -173,6 +185,10 @@ export class ConversationClient {
           this.isUnreachable = false;
           if (event.case === "block") this.#sequence = event.value.sequence;
           if (event.case === "agentExecution") hasStopped = event.value.status?.phase === Phase.STOPPED;
+          // The run comes first, and the blocks that it has had until now after it. It does without their number.
+          if (isFirst)
+            this.#reachedSequence = await this.#lastSequence(this.#options(signal)).catch(() => 0n);
+          isFirst = false;
           yield event;
         }
         // A server that shuts down ends its streams as well.

@@ -17,7 +17,10 @@ import { type ChatView, isReview, wordsOf } from "./view.ts";
 const QUIET_MS = 500;
 
 /** The surface of a screen: {@link ChatView} in words for people. */
-export type RunView = Pick<ChatView, "note" | "block" | "sent" | "run" | "inputs" | "endLine">;
+export interface RunView extends Pick<ChatView, "note" | "block" | "sent" | "run" | "inputs" | "endLine"> {
+  /** True to show a run's state after the blocks that it has had, though a connection begins with the run. */
+  readonly showsStateLast: boolean;
+}
 
 /** The shown execution, and the actions on it. */
 export class Screen {
@@ -26,6 +29,9 @@ export class Screen {
   /** The words of sent inputs, by id. */
   readonly #inputTexts = new Map<string, string>();
   #run: AgentExecution | undefined;
+  /** The run whose state is to be shown, once the blocks before it were. */
+  #unshownRun: AgentExecution | undefined;
+  #shownPhase: Phase | undefined;
   #lastEventAt = performance.now();
   #lineEnd: NodeJS.Timeout | undefined;
 
@@ -42,22 +48,38 @@ export class Screen {
     for await (const event of this.#conversation.watch(signal, (text) => this.#view.note(`[${text}]`))) {
       this.#lastEventAt = performance.now();
       clearTimeout(this.#lineEnd);
-      this.#lineEnd = setTimeout(() => this.#view.endLine(), QUIET_MS).unref();
+      this.#lineEnd = setTimeout(() => this.#endLine(), QUIET_MS).unref();
       if (event.case === "block") {
         await this.#loadInputTexts(event.value.inputId);
         this.#view.block(event.value, (id) => this.#inputTexts.get(id));
       }
       if (event.case === "agentExecution") {
-        const before = this.#run?.status?.phase;
         this.#run = event.value;
-        // What was sent before comes with what answers it.
-        if (before !== undefined && before !== event.value.status?.phase) await this.#showReviews();
-        this.#view.run(event.value);
+        this.#unshownRun = event.value;
       }
+      if (!this.#view.showsStateLast || !this.#conversation.isCatchingUp) await this.#showState();
     }
     clearTimeout(this.#lineEnd);
+    await this.#showState();
     await this.#showReviews();
     this.#view.endLine();
+  }
+
+  /** Ends a line that was begun, and shows the state also where blocks before it do not come: they were deleted. */
+  #endLine(): void {
+    this.#view.endLine();
+    void this.#showState();
+  }
+
+  async #showState(): Promise<void> {
+    const run = this.#unshownRun;
+    if (!run) return;
+    this.#unshownRun = undefined;
+    const [before, phase] = [this.#shownPhase, run.status?.phase];
+    this.#shownPhase = phase;
+    // What was sent before comes with what answers it.
+    if (before !== undefined && before !== phase) await this.#showReviews();
+    this.#view.run(run);
   }
 
   /** Shows the reviews that the agent was given, also those that it answers with deeds alone. */

@@ -28,6 +28,7 @@ const PHASES: Readonly<Partial<Record<Phase, string>>> = {
 
 /** Shows an agent's execution in progress, in whole lines for a terminal. */
 export class ChatView {
+  readonly showsStateLast = true;
   readonly #print: (text: string) => void;
   readonly #lostTurnOrders: (run: string) => string;
   /** Titles of the tool calls that have not ended, by their ids. */

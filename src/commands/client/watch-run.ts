@@ -44,6 +44,7 @@ function jsonView(print: (text: string) => void): RunView {
     print(`${toJsonString(WatchAgentExecutionResponseSchema, message)}\n`);
   };
   return {
+    showsStateLast: false,
     note: () => undefined,
     block: (value) => show({ case: "block", value }),
     sent: () => undefined,
