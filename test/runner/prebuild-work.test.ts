@@ -56,6 +56,8 @@ const environment = (...work: Parameters<typeof environmentWork>) =>
   executeEnvironment(assignment, environmentWork(...work));
 const prepared = () => join(tools.prebuilds, PREBUILD, "tree", "hello");
 const folder = () => join(tools.workspaces, ENVIRONMENT, "tree", "hello");
+const checkoutOf = (root: string, id: string) =>
+  JSON.parse(readFileSync(join(root, id, "complete.json"), "utf8"))[0];
 
 test("an environment starts as a copy of the prepared workspace, brought up to date", async () => {
   await prebuild();
@@ -67,6 +69,9 @@ test("an environment starts as a copy of the prepared workspace, brought up to d
   expect(readFileSync(join(folder(), "a.txt"), "utf8")).toBe("two\n");
   expect(runGit(folder(), ["rev-parse", "HEAD"])).toBe(newest);
   expect(readFileSync(join(prepared(), "a.txt"), "utf8")).toBe("one\n");
+  // What the preparation has left next to the checkout is a change of the environment's.
+  expect(checkoutOf(tools.prebuilds, PREBUILD)).toHaveProperty("stamp");
+  expect(checkoutOf(tools.workspaces, ENVIRONMENT)).not.toHaveProperty("stamp");
   await environment("", EnvironmentPhase.DELETED);
 });
 

@@ -14,7 +14,14 @@ import { tryGit } from "../git/git-run.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { Workspace } from "../steps/workspace.ts";
-import { checkedOutState, compareTree, countsOf, isWrittenSince, type TreeState } from "./tree-changes.ts";
+import {
+  checkedOutState,
+  compareTree,
+  countsOf,
+  isCheckedOutState,
+  isWrittenSince,
+  type TreeState,
+} from "./tree-changes.ts";
 import {
   changesFolderOf,
   forgetRepository,
@@ -22,6 +29,7 @@ import {
   withTreeRepository,
 } from "./tree-repository.ts";
 import { stageTree } from "./tree-stage.ts";
+import { isUntouched } from "./tree-stamp.ts";
 
 /** A workspace whose repositories are looked at. */
 export interface WatchedWorkspace {
@@ -80,7 +88,11 @@ export async function reportChanges(
   for (const [place, checkout] of checkouts.entries()) {
     seen.push(await look(tools, watched, checkout, place, turns.begin?.[place], nextBeganMs));
   }
-  if (isEnd) await writeTurns(workspace, { ...turns, end: seen.map(({ state }) => state) });
+  const isNews =
+    turns.begin !== undefined ||
+    turns.end !== undefined ||
+    seen.some(({ state }, place) => !isCheckedOutState(state, checkouts[place]?.commit));
+  if (isEnd && isNews) await writeTurns(workspace, { ...turns, end: seen.map(({ state }) => state) });
   const shown = (files: readonly EnvironmentFileDiff[]) =>
     watched.hidesPatches ? files.map(withoutPatch) : files;
   const diffs = [
@@ -144,10 +156,13 @@ async function look(
   nextBeganMs: () => number | undefined,
 ): Promise<Look> {
   const { workspace, secrets } = watched;
-  const once = () =>
-    withTreeRepository(tools, workspace, checkout, place, (repository) =>
+  const once = async () => {
+    const isAsBefore = begin === undefined || isCheckedOutState(begin, checkout.commit);
+    if (isAsBefore && (await isUntouched(workspace, checkout))) return lookAtUntouched(watched, checkout);
+    return withTreeRepository(tools, workspace, checkout, place, (repository) =>
       lookAt(repository, watched, checkout, begin, nextBeganMs),
     );
+  };
   try {
     return await once().catch(async (error) => {
       if (!(error instanceof WorkFailure) || error.reason === "repository_replaced") throw error;
@@ -162,6 +177,26 @@ async function look(
     const repository = { folder: secrets.maskText(checkout.location), problem };
     return { repository, files: [], turnFiles: [], state: undefined };
   }
+}
+
+/** Returns what git would find, which need not be started for it. */
+function lookAtUntouched(
+  { secrets }: WatchedWorkspace,
+  { location, commit = "", branch = "" }: Checkout,
+): Look {
+  return {
+    repository: {
+      folder: secrets.maskText(location),
+      baseCommit: commit,
+      headCommit: commit,
+      branch: secrets.maskText(branch).slice(0, 1_024).toWellFormed(),
+      commitsAhead: 0,
+      counts: countsOf([]),
+    },
+    files: [],
+    turnFiles: [],
+    state: checkedOutState(commit),
+  };
 }
 
 async function lookAt(

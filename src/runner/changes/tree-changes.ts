@@ -42,6 +42,11 @@ export function checkedOutState(commit: string | undefined): TreeState {
   return { tree: commit ?? EMPTY_TREE, large: {} };
 }
 
+/** Returns whether a state is that of a commit as it was checked out. */
+export function isCheckedOutState(state: TreeState | undefined, commit: string | undefined): boolean {
+  return state?.tree === checkedOutState(commit).tree && Object.keys(state.large).length === 0;
+}
+
 /**
  * Returns the files that differ between a state and the staged tree, by their paths.
  * @param prefix begins the paths: the folder of the repository with a slash, or nothing

@@ -2,6 +2,7 @@ import { realpathSync } from "node:fs";
 import { relative } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { repositoryName } from "../../domain/source/remote.ts";
+import type { TreeStamp } from "../changes/tree-stamp.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { type CredentialFor, resolveRemoteAccess } from "./git-access.ts";
 import { type FetchContext, fetchInto } from "./git-fetch.ts";
@@ -27,6 +28,8 @@ export interface Checkout {
   readonly defaultBranch?: string;
   /** The digest of the remote's branches and tags; absent in records of earlier releases. */
   readonly refsDigest?: string;
+  /** Absent where it may have been touched, as in the copy of a prebuild. */
+  readonly stamp?: TreeStamp;
 }
 
 /** The folder that sources go to, and the means to reach them. */

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import type { Log } from "../../log.ts";
 import { keepIndexes } from "../changes/tree-repository.ts";
+import { withStamps } from "../changes/tree-stamp.ts";
 import { type Checkout, checkOutSources } from "../git/git-checkout.ts";
 import { resolveInside } from "../git/tree-path.ts";
 import type { Assignment } from "../protocol/assignment.ts";
@@ -41,7 +42,8 @@ export async function prepareWorkspace(
     const [first] = checkouts;
     for (const path of namedFiles) resolveInside(join(tree, first?.location ?? ""), path);
     await keepIndexes(workspace, checkouts);
-    return checkouts;
+    // What a prebuild has left next to the checkout is a change.
+    return copied ? checkouts : withStamps(workspace, checkouts);
   };
   const copied = await readPrepared();
   if (copied) {

@@ -1,9 +1,10 @@
-import { constants } from "node:fs";
+import { constants, rmSync } from "node:fs";
 import { cp, lstat, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Checkout } from "../git/git-checkout.ts";
 import { commandEnvironment, type Programs } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
+import { pathsOfSmallTree } from "./small-tree.ts";
 
 /** The folders of one environment or prebuild. */
 export interface Workspace {
@@ -61,7 +62,7 @@ export async function createWorkspace(
 
 /** Returns the checkouts of a complete workspace; undefined when there is none or an incomplete one. */
 export async function readCheckouts(workspace: Workspace): Promise<readonly Checkout[] | undefined> {
-  const text = await readFile(join(workspace.folder, MARKER), "utf8").catch(() => undefined);
+  const text = await readFile(markerOf(workspace), "utf8").catch(() => undefined);
   return text === undefined ? undefined : JSON.parse(text);
 }
 
@@ -73,26 +74,40 @@ export async function readCheckouts(workspace: Workspace): Promise<readonly Chec
  */
 export async function removeWorkspace(programs: Programs, { folder }: Workspace): Promise<void> {
   if (!(await lstat(folder).catch(() => undefined))) return;
-  await rm(join(folder, MARKER), { force: true });
+  await rm(markerOf({ folder }), { force: true });
   const left = await removeTree(programs, folder);
   if (left !== "") throw new WorkFailure("workspace_not_removed", `the workspace stays: ${left}`, true);
 }
 
 /** Removes a folder, also where it is read-only; returns what kept that from being done, or an empty text. */
 async function removeTree(programs: Programs, folder: string): Promise<string> {
+  if (removeSmallTree(folder)) return "";
   // By programs: Node cannot remove a path that is longer than the system accepts at once.
   if ((await errorOutput(programs, "rm", ["-rf", "--", folder])) === "") return "";
   await errorOutput(programs, "chmod", ["-R", "u+rwx", "--", folder]);
   return errorOutput(programs, "rm", ["-rf", "--", folder]);
 }
 
-/** The file that marks a complete workspace; holds the checkouts. */
-const MARKER = "complete.json";
+/** Removes a folder with few files, which takes less than the start of a program; returns whether it is gone. */
+function removeSmallTree(folder: string): boolean {
+  if (!pathsOfSmallTree(folder)) return false;
+  try {
+    rmSync(folder, { recursive: true });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
-async function markComplete({ folder }: Workspace, checkouts: readonly Checkout[]): Promise<void> {
-  const draft = join(folder, `${MARKER}.draft`);
-  await writeFile(draft, JSON.stringify(checkouts));
-  await rename(draft, join(folder, MARKER));
+/** Returns the file that marks a complete workspace; holds the checkouts. Written once, before a command runs. */
+export function markerOf({ folder }: Pick<Workspace, "folder">): string {
+  return join(folder, "complete.json");
+}
+
+async function markComplete(workspace: Workspace, checkouts: readonly Checkout[]): Promise<void> {
+  const marker = markerOf(workspace);
+  await writeFile(`${marker}.draft`, JSON.stringify(checkouts));
+  await rename(`${marker}.draft`, marker);
 }
 
 /**
