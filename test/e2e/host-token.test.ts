@@ -159,6 +159,9 @@ describe("a host token", () => {
       [{ token: "" }, 400, "CONSTRAINT_VIOLATED", /\[token\]/],
       [{ token: "x".repeat(16_385) }, 400, "CONSTRAINT_VIOLATED", /\[token\]/],
       [{ host: "" }, 400, "CONSTRAINT_VIOLATED", /\[host\]/],
+      [{ host: "https://Git.example.org/team" }, 400, "VALUE_UNUSABLE", /such as git\.example\.org$/],
+      [{ host: "git.example.org:443" }, 400, "VALUE_UNUSABLE", /such as git\.example\.org$/],
+      [{ host: "not a host" }, 400, "VALUE_UNUSABLE", /^host must be the name of a source-control host/],
     ];
     for (const [body, status, reason, message] of wrong) {
       expectRefused(await hostTokens.create(body), status, reason, message);

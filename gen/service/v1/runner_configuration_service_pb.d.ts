@@ -39,8 +39,11 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
   userId: string;
 
   /**
-   * Name of the source-control host that accepts the token. At most 253
-   * characters.
+   * Name of the source-control host that accepts the token, as in the remotes
+   * that it is for: git.example.org, or git.example.org:8443 with a port that is
+   * not that of https. No scheme, user or path; names beyond ASCII in the form
+   * xn--. Any other is invalid_argument, since no remote could match it. Taken in
+   * either letter case, answered in lower case. At most 253 characters.
    *
    * @generated from field: string host = 3;
    */
@@ -672,8 +675,8 @@ export declare const RunnerConfigurationService: GenService<{
    * subject. Errors: not_found when the runner or the subject is absent;
    * permission_denied when a caller that is no administrator names another
    * subject; invalid_argument when `subject` and `user_id` differ, when the
-   * subject is neither a user nor a service account, or when `expires_at` has
-   * passed.
+   * subject is neither a user nor a service account, when `host` is none that a
+   * remote can have, or when `expires_at` has passed.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.CreateHostAuthenticationToken
    */

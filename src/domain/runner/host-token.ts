@@ -13,6 +13,7 @@ import {
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { valueUnusable } from "../error.ts";
 import { maskedPaths } from "../field-mask.ts";
+import { credentialHost } from "./credential-host.ts";
 
 /**
  * Last second that a timestamp in the contract's JSON form can express: the end of the year 9999.
@@ -49,7 +50,7 @@ export function hostTokenSubject(
 
 /**
  * Returns the description of a new token, as of `now` (milliseconds since 1970 UTC).
- * @throws DomainError VALUE_UNUSABLE when it has expired already
+ * @throws DomainError VALUE_UNUSABLE when it has expired already, or its host is none
  */
 export function newHostToken(
   req: CreateHostAuthenticationTokenRequest,
@@ -63,7 +64,7 @@ export function newHostToken(
     id,
     runnerId,
     userId: subject.principal === Principal.USER ? subject.id : "",
-    host: req.host.toLowerCase(),
+    host: credentialHost(req.host),
     source: req.source || (req.refreshToken ? Source.OAUTH : Source.PAT),
     ...(req.expiresAt && { expiresAt: req.expiresAt }),
     integrationId,
