@@ -1,5 +1,5 @@
 import "../services/access/hooks.ts";
-import { existsSync } from "node:fs";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { type Config, type DataConfig, keyFileOf } from "../config/config.ts";
@@ -14,10 +14,12 @@ import type { FillProgress } from "../store/row-fill.ts";
 import { findNamedKeyIds } from "../store/runner/key-id.ts";
 import { DATABASE_FILE } from "../store/sqlite/database-file.ts";
 import type { FolderLock } from "../store/sqlite/lock.ts";
+import { emptiedData, lostData } from "../store/sqlite/lost-files.ts";
 import type { StoreOptions } from "../store/sqlite/open.ts";
-import type { Store } from "../store/store.ts";
+import type { Reader, Store } from "../store/store.ts";
 import { InUse, openDatabase } from "./open-database.ts";
 import { makeFolder } from "./preflight.ts";
+import { hasHadServer, SERVER_URL_FILE, TRACES } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
 
 /** Rethrows a domain error as a StartError, which the operator can fix; any other as it is. */
@@ -46,11 +48,15 @@ export interface OpenOptions extends Pick<StoreOptions, "quotaBytes" | "hasLarge
  *
  * @param options with the quota of one organization, and whether a write may exceed the memory;
  *   commands of the operator have no quota
- * @throws StartError when the key file lacks a key that the data was written with
+ * @throws StartError when the key file lacks a key that the data was written with, and when a part of the data is lost
  */
 export async function openData(config: DataConfig, options: OpenOptions = {}): Promise<OpenData> {
   const { dataDir } = config;
   makeFolder(dataDir);
+  requireWhole(config);
+  // Before the key file, so that this is never alone after a first start that was cut short.
+  if (!config.databaseUrl)
+    openOrThrow(config, () => closeSync(openSync(join(dataDir, DATABASE_FILE), "a", 0o600)));
   const keys = readKeys(config);
   const shared = {
     now: Date.now,
@@ -90,8 +96,22 @@ export async function openExistingData(config: DataConfig, options: OpenOptions 
 
 /** Requires that the data folder holds a database, unless it is elsewhere. @throws StartError */
 function requireDatabase(config: DataConfig): void {
+  requireWhole(config);
   if (config.databaseUrl || existsSync(join(config.dataDir, DATABASE_FILE))) return;
   throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
+}
+
+/** Requires that no part of the data in a folder is known to be lost. @throws StartError */
+function requireWhole({ dataDir, databaseUrl }: DataConfig): void {
+  const lost = databaseUrl ? undefined : lostData(dataDir, TRACES);
+  if (lost) throw new StartError(`${lost.what}: ${lost.advice}`);
+}
+
+/** Requires of a database without an organization that no server has had one there. @throws StartError */
+export async function requireBeginning({ dataDir, databaseUrl }: DataConfig, db: Reader): Promise<void> {
+  if (databaseUrl || !hasHadServer(dataDir) || (await hadOrganization(db))) return;
+  const { what, advice } = emptiedData(dataDir, SERVER_URL_FILE);
+  throw new StartError(`${what}: ${advice}`);
 }
 
 /** Requires the key file: a command that made one in a mistyped place would make a key that opens nothing. @throws StartError */
@@ -145,6 +165,8 @@ async function openFolder(config: DataConfig, options: Omit<StoreOptions, "dataD
 
 /** Locks the data folder for this process. @returns undefined when another one holds it @throws StartError */
 export async function lockData(config: DataConfig): Promise<FolderLock | undefined> {
+  // It may open the database, which would make a new log.
+  requireWhole(config);
   const { lockFolder } = await import("../store/sqlite/lock.ts");
   return openOrThrow(config, () => lockFolder(config.dataDir));
 }

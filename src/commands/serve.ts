@@ -20,7 +20,7 @@ import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { type FirstTokens, firstTokens, NO_ORGANIZATION, tellFirstTokens } from "./first-start.ts";
-import { lockData, openData, requireKeys } from "./open-data.ts";
+import { lockData, openData, requireBeginning, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback, makeFolder } from "./preflight.ts";
 import { keepServerUrl } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
@@ -85,6 +85,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     const isFirstStart = !(await hasOrganization(store.reader));
     if (isFirstStart && existsSync(config.firstTokenFile))
       throw new StartError(`--first-token-file ${config.firstTokenFile} exists: name a file that does not`);
+    if (isFirstStart) await requireBeginning(config, store.reader);
     // Where another server has made the first rows since, there was nothing yet to compare the keys with.
     if (config.databaseUrl && !isFirstStart) await requireKeys(config, store, keys);
     await sample?.requireFreshData(store.reader, config);
@@ -97,7 +98,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     const url = await server.listen().catch((error) => {
       throw toListenError(config, error);
     });
-    keepServerUrl(config.dataDir, url);
+    if (!isFirstStart) keepServerUrl(config.dataDir, url);
     const sources = [...server.metrics, spans.metrics];
     const telemetry = await serveTelemetry(config, sources, { log, terminal, otlpHeaders });
     log.info({ version: packageJson.version, url, dataDir: config.dataDir }, "listening");
@@ -114,6 +115,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       terminal.print(sample.welcome(url, first));
     } else if (isFirstStart) {
       first = await firstTokens(store, keys, sample?.SAMPLE_ORGANIZATION);
+      keepServerUrl(config.dataDir, url);
       // An operator who removed the last organization wants no new one, and no administrator's token in
       // the log of a service.
       if (first !== undefined) terminal.print(await tellFirstTokens(config.firstTokenFile, url, first));

@@ -1,11 +1,20 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, SETTINGS } from "../config/config.ts";
 
 /** The settings that say where a server is reached, and where it keeps that. */
 export type UrlConfig = Pick<Config, "dataDir" | "baseUrl" | "host" | "port" | "tlsCert">;
 
-const fileIn = (dataDir: string) => join(dataDir, "server.url");
+/** The file of the URL. It is kept once there is an organization. */
+export const SERVER_URL_FILE = "server.url";
+
+/** The files that a first start makes in its data folder after the database. */
+export const TRACES: readonly string[] = ["key.json", SERVER_URL_FILE];
+
+/** Returns whether a server has had an organization in a data folder. */
+export const hasHadServer = (dataDir: string): boolean => existsSync(fileIn(dataDir));
+
+const fileIn = (dataDir: string) => join(dataDir, SERVER_URL_FILE);
 
 /** Keeps the URL of a running server in its data folder, for commands on the same machine; a full disk keeps none. */
 export function keepServerUrl(dataDir: string, url: string): void {

@@ -17,6 +17,7 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
   "test/e2e/full-disk.test.ts": "the disk of the data folder is full, on which that engine writes",
   "test/e2e/installation.test.ts": "what npm installs, which is the same on both engines",
   "test/e2e/list-scan.test.ts": "which rows that engine tests outside its main thread",
+  "test/e2e/lost-database.test.ts": "the files of a data folder's database",
   "test/e2e/mcp.test.ts": "another protocol for operations whose own tests run on both engines",
   "test/e2e/protocols.test.ts": "forms of one answer on the wire, made of what was read",
   "test/e2e/readme.test.ts": "commands as the page has them, whose servers use a file",

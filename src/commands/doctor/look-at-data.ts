@@ -10,8 +10,10 @@ import { findAuditLag } from "../../store/record/audit-lag.ts";
 import { findNewestAuditTime } from "../../store/record/audit-log.ts";
 import { findNamedKeyIds } from "../../store/runner/key-id.ts";
 import { DATABASE_FILE } from "../../store/sqlite/database-file.ts";
+import { emptiedData, lostData } from "../../store/sqlite/lost-files.ts";
 import type { ReadOnlyStore } from "../../store/store.ts";
 import { addressOf, asDatabaseError } from "../open-database.ts";
+import { hasHadServer, SERVER_URL_FILE, TRACES } from "../server-url.ts";
 import { StartError } from "../start-error.ts";
 import { type Finding, note, ok, wrong } from "./finding.ts";
 
@@ -48,7 +50,7 @@ export async function lookAtData(look: DataLook): Promise<Finding[]> {
   try {
     return [
       ...findings,
-      ...(await lookAtBeginning(store)),
+      ...(await lookAtBeginning(store, look)),
       ...(await lookAtNamedKeys(store, look)),
       ...(await lookAtClock(store, look)),
       ...(await lookAtCounts(store, look)),
@@ -59,9 +61,13 @@ export async function lookAtData(look: DataLook): Promise<Finding[]> {
   }
 }
 
-/** Notes that nothing was ever made in the database: what was there may have been lost with its log of changes. */
-async function lookAtBeginning({ reader }: ReadOnlyStore): Promise<Finding[]> {
+/** Finds that nothing was ever made in the database: what was there may have been lost with its log of changes. */
+async function lookAtBeginning({ reader }: ReadOnlyStore, { config }: DataLook): Promise<Finding[]> {
   if (await hadOrganization(reader)) return [];
+  if (!config.databaseUrl && hasHadServer(config.dataDir)) {
+    const { what, advice } = emptiedData(config.dataDir, SERVER_URL_FILE);
+    return [wrong("database", what, advice)];
+  }
   const text =
     "nothing was ever made in it: the next start of the server makes an organization, as in a new one";
   const advice = `if there was one before, restore a backup; ${DATABASE_FILE}-wal is part of the database`;
@@ -92,6 +98,9 @@ async function openForReading(config: Config): Promise<ReadOnlyStore> {
 
 async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
   const file = join(dataDir, DATABASE_FILE);
+  // Before the database is opened, which would make a new log.
+  const lost = lostData(dataDir, TRACES);
+  if (lost) return [wrong("database", lost.what, lost.advice)];
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) {
     const advice =

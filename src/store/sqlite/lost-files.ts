@@ -1,0 +1,39 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { DATABASE_FILE } from "./database-file.ts";
+
+/** A sentence about what has been lost of the data in a folder, and what to do. */
+export interface LostData {
+  readonly what: string;
+  readonly advice: string;
+}
+
+const NEW_ELSEWHERE =
+  "for a new installation, name another folder with --data-dir, or move away what is in this one";
+
+/**
+ * Returns what has been lost of the data in a folder; undefined where nothing is known to be.
+ * @param traces names of the files that a first start makes there after the database
+ */
+export function lostData(dataDir: string, traces: readonly string[]): LostData | undefined {
+  const isThere = (name: string) => existsSync(join(dataDir, name));
+  // The traces first, since a first start may be making them.
+  const left = traces.filter(isThere);
+  if (left.length > 0 && !isThere(DATABASE_FILE)) {
+    const what = `there is no ${DATABASE_FILE} in ${dataDir}, where a server has left ${left.join(" and ")}`;
+    return { what, advice: `put it back, or restore a backup; ${NEW_ELSEWHERE}` };
+  }
+  // The engine makes the log before its index and removes it after it: no kill leaves the index alone.
+  const log = `${DATABASE_FILE}-wal`;
+  if (!isThere(`${DATABASE_FILE}-shm`) || isThere(log)) return undefined;
+  return {
+    what: `there is no ${log} in ${dataDir}, the part of the database with what was written last`,
+    advice: `put it back, or restore a backup; to go on without what was in it, remove ${DATABASE_FILE}-shm`,
+  };
+}
+
+/** Returns that a database in which nothing was ever made is not the one that a folder's server had. */
+export const emptiedData = (dataDir: string, trace: string): LostData => ({
+  what: `nothing was ever made in the ${DATABASE_FILE} in ${dataDir}, where a server has left ${trace}`,
+  advice: `restore a backup, or put back ${DATABASE_FILE} and ${DATABASE_FILE}-wal as they were together; ${NEW_ELSEWHERE}`,
+});
