@@ -1,5 +1,6 @@
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { EventSubscriptionState } from "#gen/service/v1/event_subscription_pb.js";
+import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope } from "../store.ts";
 import { UNSENT_STATES } from "./event-subscription/event-delivery.ts";
@@ -134,6 +135,8 @@ async function countWithin(
   const runners = builder
     .selectFrom("runner")
     .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
+    // That row is the place of members' own runners, and no runner.
+    .where("kind", "!=", RunnerKind.LOCAL_CONFIGURATION)
     .select(({ fn }) => [fn.countAll<number>().as("all"), fn.count<number>("seen_at").as("connected")])
     .select(({ fn }) => fn.min("seen_at").as("oldestSign"))
     .select((eb) =>
