@@ -102,7 +102,7 @@ describe("a run", () => {
       .getByLabel("First message")
       .fill("write app.txt one / zwei / three\necho <b>Good</b> morning");
     await dialog.getByLabel("Name, which people see").fill("A run of the console");
-    await dialog.getByRole("button", { name: "Start agent" }).click();
+    await dialog.getByLabel("First message").press("Control+Enter");
     await page.getByRole("heading", { name: "A run of the console", level: 1 }).waitFor();
     // What an agent says stays text.
     await conversation().getByText("<b>Good</b> morning", { exact: true }).waitFor();
@@ -305,7 +305,7 @@ describe("a run", () => {
     await page.locator(".review button:not([data-loading])", { hasText: "Send to agent" }).waitFor();
     await page.unroute("**/UpdateAgentReviewDraft");
     await page.getByLabel("Summary").fill("Nearly there.");
-    await page.getByRole("button", { name: "Send to agent" }).click();
+    await page.getByLabel("Summary").press("Control+Enter");
     await page.getByRole("region", { name: "Review", exact: true }).waitFor({ state: "detached" });
     await page.getByRole("status").filter({ hasText: "The review was sent to the agent." }).waitFor();
     // What somebody reads stays when the agent changes more, until they ask for it.

@@ -5,7 +5,8 @@ const KEYS = [
   ["j, k", "Next and previous row of a list"],
   ["Enter", "Open the row"],
   ["x", "Choose the row, where several can be decided at once"],
-  ["Ctrl Enter", "Send the message that you have typed to an agent"],
+  ["Ctrl Enter", "Send the message to an agent, or add the comment, that you have typed"],
+  ["Shift ↓ ↑", "Choose several lines of a diff, from the number of the first one"],
   ["?", "This help"],
 ] as const;
 

@@ -104,6 +104,10 @@ export function StartRun() {
               maxRows={12}
               value={message}
               onChange={(event) => setMessage(event.currentTarget.value)}
+              onKeyDown={({ key, ctrlKey, metaKey, currentTarget }) => {
+                if (key === "Enter" && (ctrlKey || metaKey) && !start.isPending)
+                  currentTarget.form?.requestSubmit();
+              }}
             />
             <NativeSelect
               label="Mode"

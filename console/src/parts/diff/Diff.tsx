@@ -1,3 +1,4 @@
+import { VisuallyHidden } from "@mantine/core";
 import {
   createElement,
   type ReactNode,
@@ -6,10 +7,13 @@ import {
   useMemo,
   useReducer,
   useRef,
+  useState,
 } from "react";
 import type { DrawnDiff } from "./engine.ts";
 import { focusLine, labelRows } from "./label-rows.ts";
+import { focusedLine, focusNext, type MarkedLines, markNext, placeOf } from "./marked-lines.ts";
 import {
+  linesName,
   type PatchLine,
   type PatchPlace,
   patchLines,
@@ -79,11 +83,13 @@ function Drawn({ engine, lines, path = "", isSplit = false, onLines, chosen, not
   const choose = useRef<(isOld: boolean, first: number, last: number) => void>(undefined);
   choose.current = (isOld, first, last) => {
     const place = placeIn(lines, { isOld, first: Math.min(first, last), last: Math.max(first, last) });
+    setMarked(undefined);
     onLines?.(place, quoteOf(lines, place));
     // What was marked while the pointer moved may be more than that.
     redraw();
   };
   const canChoose = onLines !== undefined;
+  const [marked, setMarked] = useState<MarkedLines>();
   const options = useMemo<Parameters<DrawnDiff["show"]>[1]>(
     () => ({
       diffStyle: isSplit ? "split" : "unified",
@@ -118,30 +124,59 @@ function Drawn({ engine, lines, path = "", isSplit = false, onLines, chosen, not
     if (!root.current || !diff) return;
     drawn.current ??= new module.DrawnDiff(root.current, redraw);
     drawn.current.show(diff, options, annotations);
-    drawn.current.setSelectedLines(rangeOf(chosen), { notify: false });
+    drawn.current.setSelectedLines(rangeOf(marked ? placeOf(marked) : chosen), { notify: false });
   });
   const left = useRef(chosen);
   // Who commented by the keyboard goes on from the line, once the field is gone.
   useEffect(() => {
     const shadow = root.current?.shadowRoot;
-    if (!chosen && left.current && shadow) focusLine(shadow, left.current.isOld, left.current.last);
+    if (!chosen && left.current && shadow && document.activeElement === document.body)
+      focusLine(shadow, left.current.isOld, left.current.last, { preventScroll: true });
     left.current = chosen;
   }, [chosen]);
-  return createElement(
-    "diffs-container",
-    {
-      ref: root,
-      // Enter and the space bar do what a click does, as on other buttons.
-      onKeyDown: (event: KeyboardEvent) => canChoose && clickFocused(event, root.current?.shadowRoot),
-    },
-    notes.map(({ isOld, line, content }) => {
-      const name = `annotation-${isOld ? "deletions" : "additions"}-${line}`;
-      return (
-        <div key={name} slot={name} className="diff-note">
-          {content}
-        </div>
-      );
-    }),
+  const onKeyDown = (event: KeyboardEvent) => {
+    const shadow = root.current?.shadowRoot;
+    const focused = shadow && focusedLine(shadow);
+    if (!(canChoose && shadow && focused) || event.key === "Shift") return;
+    const begun = marked?.isOld === focused.isOld && marked.to === focused.to ? marked : undefined;
+    const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : undefined;
+    if (by && event.shiftKey) {
+      event.preventDefault();
+      const next = markNext(lines, begun ?? focused, by);
+      if (!next) return;
+      setMarked(next);
+      focusLine(shadow, next.isOld, next.to);
+      return;
+    }
+    setMarked(undefined);
+    if (by) focusNext(shadow, by);
+    // Enter and the space bar do what a click does, as on other buttons.
+    else if (event.key === "Enter" || event.key === " ")
+      choose.current?.(focused.isOld, begun?.from ?? focused.from, focused.to);
+    else return;
+    event.preventDefault();
+  };
+  const { first, last } = marked ? placeOf(marked) : { first: 0, last: 0 };
+  return (
+    <>
+      {createElement(
+        "diffs-container",
+        { ref: root, onKeyDown },
+        notes.map(({ isOld, line, content }) => {
+          const name = `annotation-${isOld ? "deletions" : "additions"}-${line}`;
+          return (
+            <div key={name} slot={name} className="diff-note">
+              {content}
+            </div>
+          );
+        }),
+      )}
+      {canChoose && (
+        <VisuallyHidden role="status">
+          {marked && `Chosen: ${linesName(first, last)}. Enter comments on that.`}
+        </VisuallyHidden>
+      )}
+    </>
   );
 }
 
@@ -159,14 +194,3 @@ const annotationsOf = (places: string) =>
       const [side, line] = place.split(" ");
       return { side: sideOf(side === "deletions"), lineNumber: Number(line) };
     });
-
-function clickFocused(
-  event: Pick<KeyboardEvent, "key" | "preventDefault">,
-  root: ShadowRoot | null | undefined,
-): void {
-  const number = root?.activeElement;
-  if ((event.key !== "Enter" && event.key !== " ") || !(number instanceof HTMLElement) || !number.role)
-    return;
-  event.preventDefault();
-  number.click();
-}

@@ -105,6 +105,7 @@ RULES.replaceSync(`
   [data-line-type="change-deletion"] [data-diff-span] { background-color: var(--failed-mark); }
   [data-selected-line] { --diffs-computed-selected-line-bg: var(--chosen); }
   [data-column-number][data-hovered] { --diffs-computed-hovered-line-bg: var(--chosen); }
+  [data-column-number] { scroll-margin: 64px; }
   [data-column-number]:focus-visible { outline: 2px solid var(--focus); outline-offset: -2px; }
   [data-no-newline] { white-space: pre-wrap; }
   [data-no-newline] span { color: var(--dim); opacity: 1; }

@@ -23,6 +23,7 @@ export function labelRows(root: ShadowRoot, canChoose: boolean): void {
       number.tabIndex = 0;
       number.title = DEED;
       number.ariaLabel = `Comment on line ${number.dataset.columnNumber}${isGone ? " before the change" : ""}`;
+      number.setAttribute("aria-keyshortcuts", "Shift+ArrowDown Shift+ArrowUp");
       number.setAttribute("aria-describedby", `line-${column}-${number.dataset.lineIndex}`);
     }
   }
@@ -40,10 +41,9 @@ export function focusedRow(root: ShadowRoot | null): (() => void) | undefined {
   };
 }
 
-/** Gives the focus, which nothing has, to the number of a line. */
-export function focusLine(root: ShadowRoot, isOld: boolean, line: number): void {
-  if (document.activeElement !== document.body) return;
+/** Gives the focus to the number of a line, where that is drawn. */
+export function focusLine(root: ShadowRoot, isOld: boolean, line: number, options?: FocusOptions): void {
   const numbers = [...root.querySelectorAll<HTMLElement>(`[data-column-number="${line}"][role]`)];
   const isThere = ({ dataset }: HTMLElement) => (dataset.lineType === "change-deletion") === isOld;
-  numbers.find(isThere)?.focus({ preventScroll: true });
+  numbers.find(isThere)?.focus(options);
 }

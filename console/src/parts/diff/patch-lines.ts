@@ -39,7 +39,7 @@ export function patchLines(patch: string): PatchLine[] {
 }
 
 /** Most lines of a place (contract). */
-const MOST_LINES = 20;
+export const MOST_LINES = 20;
 
 /**
  * Returns the place of lines that were chosen: on the new side for lines that are the same on both, and of the last line
@@ -55,6 +55,10 @@ export function placeIn(lines: readonly PatchLine[], { isOld, first, last }: Pat
   if (!isOld || !isSame || from?.new === undefined || to?.new === undefined) return { isOld, first, last };
   return { isOld: false, first: from.new, last: to.new };
 }
+
+/** Returns what lines are called. */
+export const linesName = (first: number, last: number): string =>
+  first === last ? `line ${first}` : `lines ${first} to ${last}`;
 
 /** Returns the text of the lines at a place, as far as the diff has them. */
 export const quoteOf = (lines: readonly PatchLine[], place: PatchPlace): string =>

@@ -115,8 +115,9 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
           )}
           {files.length > 0 && (
             <p className="dim small">
-              Click the number before a line to comment on it, or draw over those of several. Comments are
-              sent together, as one review.
+              Click the number before a line to comment on it, or draw over those of several. By keyboard:
+              arrows move between the numbers, with Shift they choose several lines, and Enter comments.
+              Comments are sent together, as one review.
             </p>
           )}
           {comments.some((comment) => comment.digest !== digest) && (
@@ -229,6 +230,9 @@ function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDr
         // What is sent is cleared: nothing is typed into it meanwhile.
         readOnly={isSending}
         onChange={(event) => review.setSummary(event.currentTarget.value)}
+        onKeyDown={({ key, ctrlKey, metaKey }) => {
+          if (key === "Enter" && (ctrlKey || metaKey) && !isSending) void review.send();
+        }}
       />
       <div className="row">
         <Button loading={isSending} onClick={() => void review.send()}>
@@ -237,6 +241,7 @@ function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDr
         <Button variant="subtle" onClick={review.discard}>
           Discard review
         </Button>
+        <span className="dim small extra">Ctrl Enter sends it.</span>
       </div>
     </section>
   );

@@ -6,7 +6,7 @@ import {
   EnvironmentFileDiff_PatchOmission as Omission,
 } from "#gen/service/v1/environment_changes_pb.js";
 import { Diff, type LineNote } from "../../../../parts/diff/Diff.tsx";
-import type { PatchPlace } from "../../../../parts/diff/patch-lines.ts";
+import { linesName, type PatchPlace } from "../../../../parts/diff/patch-lines.ts";
 import { fileId } from "./FileTree.tsx";
 import type { Comment } from "./review.ts";
 
@@ -41,6 +41,12 @@ interface FileDiffProps {
 /** Shows what has changed in one file, with the comments that wait to be sent. */
 export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffProps) {
   const [open, setOpen] = useState<{ readonly place: PatchPlace; readonly quote: string }>();
+  // What was typed stays when other lines are chosen for it.
+  const [text, setText] = useState("");
+  const close = () => {
+    setOpen(undefined);
+    setText("");
+  };
   const place = open?.place;
   const notes = notesOf(
     comments.filter((comment) => comment.path === file.path),
@@ -50,11 +56,13 @@ export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffP
         key={JSON.stringify(place)}
         place={open.place}
         isFull={comments.length >= MOST_COMMENTS}
-        onCancel={() => setOpen(undefined)}
-        onAdd={(text) => {
+        text={text}
+        onChange={setText}
+        onCancel={close}
+        onAdd={() => {
           const { isOld, first, last } = open.place;
           onAdd({ path: file.path, isOld, line: first, lastLine: last, text, quote: open.quote });
-          setOpen(undefined);
+          close();
         }}
       />
     ),
@@ -123,24 +131,28 @@ function notesOf(
   return [...lines.values()];
 }
 
-const linesName = (first: number, last: number) =>
-  first === last ? `line ${first}` : `lines ${first} to ${last}`;
-
 function AddComment({
   place,
   isFull,
+  text,
+  onChange,
   onAdd,
   onCancel,
 }: {
   readonly place: PatchPlace;
   readonly isFull: boolean;
-  readonly onAdd: (text: string) => void;
+  readonly text: string;
+  readonly onChange: (text: string) => void;
+  readonly onAdd: () => void;
   readonly onCancel: () => void;
 }) {
-  const [text, setText] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
   // It has a place in the diff, without which it takes no focus, only once that is drawn with it.
-  useEffect(() => field.current?.focus(), []);
+  useEffect(() => {
+    field.current?.focus();
+    field.current?.setSelectionRange(-1, -1);
+  }, []);
+  const isEmpty = text.trim() === "";
   if (isFull)
     return <p className="dim">A review has {MOST_COMMENTS} comments at most: send this one first.</p>;
   return (
@@ -153,15 +165,19 @@ function AddComment({
         minRows={2}
         maxLength={4096}
         value={text}
-        onChange={(event) => setText(event.currentTarget.value)}
+        onChange={(event) => onChange(event.currentTarget.value)}
+        onKeyDown={({ key, ctrlKey, metaKey }) => {
+          if (key === "Enter" && (ctrlKey || metaKey) && !isEmpty) onAdd();
+        }}
       />
       <div className="row">
-        <Button size="xs" disabled={text.trim() === ""} onClick={() => onAdd(text)}>
+        <Button size="xs" disabled={isEmpty} onClick={onAdd}>
           Add comment
         </Button>
         <Button size="xs" variant="default" onClick={onCancel}>
           Cancel
         </Button>
+        <span className="dim small extra">On {linesName(place.first, place.last)}. Ctrl Enter adds it.</span>
       </div>
     </div>
   );
