@@ -50,8 +50,8 @@ const DECLARED_NAMES =
  */
 const REASONS: readonly RegExp[] = [
   /^key "[A-Za-z_]{1,40}" is unknown$/,
-  // The forms of time-forms.ts, which the next reason would cut off.
-  /^expected (?:seconds|an existing instant) [\w ,.:-]+$/,
+  // The forms of value-forms.ts, which the next reason would cut off.
+  /^expected (?:seconds|an existing instant|decimal digits)[\w ,.:-]+$/,
   /^(?:list item #\d+: )?expected (?:enum [\w.]+|\w+(?: \(\w+\))?)/,
   /^(?:list item|map value) must not be null$/,
   /^(?:oneof )?set multiple times(?: by \w+ and \w+)?$/,

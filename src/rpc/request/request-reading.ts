@@ -11,9 +11,9 @@ import { countJson } from "./json-count.ts";
 import { JSON_OPTIONS } from "./json-options.ts";
 import { takeLongTexts } from "./long-texts.ts";
 import { MAX_BODY_BYTES, requestBounds } from "./request-bounds.ts";
-import { timeForms } from "./time-forms.ts";
 import { tooComplex } from "./too-complex.ts";
 import { rejectsUnknownFields } from "./unknown-fields.ts";
+import { valueForms } from "./value-forms.ts";
 
 /**
  * Bodies above this size are parsed on a separate thread. The largest valid
@@ -88,15 +88,15 @@ export function requestReading(method: DescMethod, allowUnknownFields: boolean):
 
 /**
  * Returns the options with which an operation's JSON body is prepared for the
- * parser. Values that the parser would accept though they are no duration or
- * timestamp are refused. The parser refuses unknown fields and unknown names of
+ * parser. Values that the parser would accept though they are no duration,
+ * timestamp or integer are refused. The parser refuses unknown fields and unknown names of
  * enums together: where a setting allows the former, they are removed. Empty
  * lists and maps, which a message cannot distinguish from absent ones, are added
  * to its mask where it has one, and so are messages that cannot be empty.
  */
 function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacters: number) {
   const { input } = method;
-  const times = timeForms(input);
+  const forms = valueForms(input);
   const isMasked = hasUpdateMask(input);
   const edits = [
     // First, since a message of nothing but unknown fields is empty once they are removed, and was not
@@ -106,17 +106,17 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacter
   ];
   const hasInnerMasks = !isMasked && maskCharacters > 0;
   const decode =
-    times || edits.length > 0 || hasInnerMasks
+    forms || edits.length > 0 || hasInnerMasks
       ? (data: Uint8Array) => {
           const text = readJsonText(data);
-          const isTimed = times?.mayBeIn(text);
-          if (!isTimed && edits.length === 0 && !hasInnerMasks) return text;
+          const isMistakable = forms?.mayBeIn(text);
+          if (!isMistakable && edits.length === 0 && !hasInnerMasks) return text;
           const json = parsed(text);
           // Invalid JSON is left for the parser, which refuses it in the words of every other operation.
           if (json === undefined) return text;
           if (isMasked) checkMask(json, maskCharacters);
           if (hasInnerMasks) checkInnerMasks(json, maskCharacters);
-          if (isTimed) times?.check(json);
+          if (isMistakable) forms?.check(json);
           const edited = edits.reduce<unknown>((value, edit) => edit(input, value), json);
           return edited === json ? text : JSON.stringify(edited);
         }

@@ -1,11 +1,16 @@
 import { describe, expect, test } from "@jest/globals";
 import { EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
-import { GetProjectRequestSchema, UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
+import { UpdateOrganizationPoliciesRequestSchema } from "#gen/service/v1/organization_service_pb.js";
+import {
+  GetProjectRequestSchema,
+  UpdateProjectEnvironmentClassesRequestSchema,
+  UpdateProjectRequestSchema,
+} from "#gen/service/v1/project_service_pb.js";
 import { CreateHostAuthenticationTokenRequestSchema } from "#gen/service/v1/runner_configuration_service_pb.js";
-import { timeForms } from "./time-forms.ts";
+import { valueForms } from "./value-forms.ts";
 
-const expiry = timeForms(CreateHostAuthenticationTokenRequestSchema)?.check;
-const timeout = timeForms(UpdateProjectRequestSchema)?.check;
+const expiry = valueForms(CreateHostAuthenticationTokenRequestSchema)?.check;
+const timeout = valueForms(UpdateProjectRequestSchema)?.check;
 
 describe("timestamps", () => {
   test.each([
@@ -64,6 +69,35 @@ describe("durations", () => {
   });
 });
 
+describe("integers", () => {
+  const order = valueForms(UpdateProjectEnvironmentClassesRequestSchema)?.check;
+  const maximum = valueForms(UpdateOrganizationPoliciesRequestSchema)?.check;
+
+  test.each([5, -5, "5", "-5", "05", "1e2", "1.0", 1.5, "9223372036854775807", 9007199254740991, null])(
+    "%s is left for the parser",
+    (value) => {
+      expect(() => order?.({ projectEnvironmentClasses: [{ order: value }] })).not.toThrow();
+      expect(() => maximum?.({ maximumEnvironmentsPerUser: value })).not.toThrow();
+    },
+  );
+
+  test.each(["0x10", "0b11", "0o7", " 7", "7 ", "+7", "", "Infinity", "1_0"])("'%s' is refused", (value) => {
+    const refusal = /from JSON: expected decimal digits, such as 25$/;
+    expect(() => order?.({ projectEnvironmentClasses: [{ order: value }] })).toThrow(refusal);
+    expect(() => maximum?.({ maximumEnvironmentsPerUser: value })).toThrow(refusal);
+    expect(() => maximum?.({ maximum_environments_per_user: value })).toThrow(refusal);
+  });
+
+  test("of 64 bits are refused as numbers that a double cannot hold", () => {
+    for (const value of [2 ** 53, -(2 ** 53), 2 ** 53 + 2, 2 ** 63]) {
+      expect(() => maximum?.({ maximumEnvironmentsPerUser: value })).toThrow(
+        /expected decimal digits in quotes/,
+      );
+      expect(() => order?.({ projectEnvironmentClasses: [{ order: value }] })).not.toThrow();
+    }
+  });
+});
+
 test("what is no text, and what is no message, is left for the parser", () => {
   for (const value of [null, 5, {}, []]) {
     expect(() => timeout?.({ prebuildConfiguration: { timeout: value } })).not.toThrow();
@@ -73,8 +107,19 @@ test("what is no text, and what is no message, is left for the parser", () => {
 });
 
 test("a message that can hold neither needs no check, and one that can at any depth has one", () => {
-  expect(timeForms(GetProjectRequestSchema)).toBeUndefined();
-  expect(timeForms(EnvironmentSchema)).toBeDefined();
+  expect(valueForms(GetProjectRequestSchema)).toBeUndefined();
+  expect(valueForms(EnvironmentSchema)).toBeDefined();
+});
+
+test.each([
+  ['{"maximumEnvironmentsPerUser":"5"}', true],
+  ['{"maximum_environments_per_user" : "5"}', true],
+  ['{"maximumEnvironmentsPerUser":9007199254740993}', true],
+  ['{"maximumEnvironmentsPerUser":-9.007199254740993e15}', true],
+  ['{"maximumEnvironmentsPerUser":5}', false],
+  ['{"maximumEnvironmentsPerUser":900719925474099}', false],
+])("whether the integer of %s is looked at: %s", (text, isLookedAt) => {
+  expect(valueForms(UpdateOrganizationPoliciesRequestSchema)?.mayBeIn(text)).toBe(isLookedAt);
 });
 
 test.each([
@@ -84,10 +129,10 @@ test.each([
   ['{"prebuildConfiguration":{},"name":"the timeout"}', false],
   ["{}", false],
 ])("whether %s is looked at: %s", (text, isLookedAt) => {
-  expect(timeForms(UpdateProjectRequestSchema)?.mayBeIn(text)).toBe(isLookedAt);
+  expect(valueForms(UpdateProjectRequestSchema)?.mayBeIn(text)).toBe(isLookedAt);
 });
 
 test("both spellings lead to a look", () => {
-  const forms = timeForms(CreateHostAuthenticationTokenRequestSchema);
+  const forms = valueForms(CreateHostAuthenticationTokenRequestSchema);
   for (const text of ['{"expiresAt":""}', '{"expires_at":""}']) expect(forms?.mayBeIn(text)).toBe(true);
 });
