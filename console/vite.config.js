@@ -4,6 +4,9 @@ import { defineConfig } from "vite";
 /** The languages that the console colours, in place of all that Shiki knows. */
 const LANGUAGES = join(import.meta.dirname, "src/parts/diff/languages.ts");
 
+/** What a language gets that has C++ within it. */
+const CPP = join(import.meta.dirname, "src/parts/diff/cpp-as-c.ts");
+
 /** What @pierre/diffs can load and the console never has it load: other engines, all themes; in the worker, languages. */
 const UNUSED = /^(shiki\/wasm|shiki\/engine\/oniguruma|@pierre\/highlights(\/.*)?|@pierre\/theming\/themes)$/;
 const NOTHING = "\0nothing";
@@ -31,7 +34,12 @@ const leaveOut = (modules) => ({
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [leaveOut([UNUSED])],
-  resolve: { alias: [{ find: /^shiki\/langs$/, replacement: LANGUAGES }] },
+  resolve: {
+    alias: [
+      { find: /^shiki\/langs$/, replacement: LANGUAGES },
+      { find: /^\.\/cpp\.mjs$/, replacement: CPP },
+    ],
+  },
   worker: { format: "es", plugins: () => [leaveOut([UNUSED, /languages\.ts$/])] },
   build: {
     target: "es2024",

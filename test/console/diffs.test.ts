@@ -28,6 +28,7 @@ let server: HostedServer;
 let runId: string;
 beforeAll(async () => {
   const files = {
+    "greet.rb": "puts 1\n",
     "attack.ts": `${ATTACK.join("\n")}\n`,
     "line.js": `const long = "${LONG}";\n`,
     "rows.txt": Array.from({ length: ROWS }, (_, at) => `row ${at + 1}\n`).join(""),
@@ -44,7 +45,7 @@ beforeAll(async () => {
   const words = ["write attack.ts const one = 1; / const two = 2; / const three = 3;"];
   await run.say(
     "019a0000-0000-7000-8000-000000000001",
-    [...words, "write line.js short", "write rows.txt none"].join("\n"),
+    [...words, "write line.js short", "write rows.txt none", "write greet.rb def greet / 1 / end"].join("\n"),
   );
   await run.untilIdle();
   const [{ environmentId }] = (await run.get()).status.usedEnvironments;
@@ -82,6 +83,8 @@ describe("a diff", () => {
       "␛[31mred␇ and ‹200b› and ‹2028› and ‹e0041›␍",
       "}",
     ]);
+    // The rules of Ruby have those of other languages in them, of which one is replaced.
+    await coloured(fileOf(page, "greet.rb")).filter({ hasText: /^def$/ }).waitFor();
     expect(await file.locator("img, script, b, style:not([data-theme-css])").count()).toBe(0);
     expect(await page.evaluate(() => Object.hasOwn(globalThis, "ran"))).toBe(false);
     await look(page);

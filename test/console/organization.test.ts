@@ -637,7 +637,12 @@ describe("the organization", () => {
     });
     await post(server, "ProjectService/UpdateProject", { projectId, name: "Theirs again" });
     await valued(page.getByLabel("Name", { exact: true }), "Theirs again");
-    await second.getByRole("button", { name: "Remove source 2" }).click();
+    const remove = second.getByRole("button", { name: "Remove source 2" });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.locator(':root[data-mantine-color-scheme="dark"]').waitFor({ state: "attached" });
+    expect(await remove.evaluate((button) => getComputedStyle(button).color)).toBe("rgb(255, 138, 128)");
+    await page.emulateMedia({ colorScheme: "light" });
+    await remove.click();
     await save.click();
     await second.waitFor({ state: "detached" });
     await page.getByText("Saved.").waitFor();

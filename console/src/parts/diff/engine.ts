@@ -7,12 +7,13 @@ import {
   getSharedHighlighter,
   processFile,
   registerCustomTheme,
+  setCustomExtension,
   VirtualizedFileDiff,
   Virtualizer,
 } from "@pierre/diffs";
 import { WorkerPoolManager } from "@pierre/diffs/worker";
 import { focusedRow } from "./label-rows.ts";
-import { languageOf } from "./languages.ts";
+import { languageOf, MORE_FILES } from "./languages.ts";
 
 /** The theme whose colours are variables of work.css, so that diffs follow the theme of the page. */
 const THEME = "chartroom";
@@ -22,6 +23,8 @@ registerCustomTheme(
     Promise.resolve(createCSSVariablesTheme({ name: THEME, variablePrefix: "--word-", fontStyle: false })),
   "diffs",
 );
+
+for (const [ending, language] of Object.entries(MORE_FILES)) setCustomExtension(ending, language as "text");
 
 /** Pixels of a line, and above and below what is in sight that are drawn, too: less than 200 rows in all. */
 const LINE_HEIGHT = 20;
