@@ -13,13 +13,6 @@ const nonce = document.querySelector<HTMLMetaElement>("meta[property='csp-nonce'
 // By this name, packages that make style elements of their own find it.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
-// A page of before an upgrade asks for files that the new server does not have: it is loaded again, once.
-window.addEventListener("vite:preloadError", () => {
-  if (sessionStorage.getItem("reloaded") === location.href) return;
-  sessionStorage.setItem("reloaded", location.href);
-  location.reload();
-});
-
 const root = document.getElementById("root");
 if (!root) throw new Error("the page has no root");
 createRoot(root).render(

@@ -1,6 +1,7 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { Failed, NotFound } from "./frame/Fallbacks.tsx";
 import { Frame } from "./frame/Frame.tsx";
+import { pageScript } from "./frame/not-loaded.ts";
 import { Home } from "./pages/Home.tsx";
 import type { ProjectsSearch } from "./pages/projects/project-filters.ts";
 
@@ -16,14 +17,20 @@ const home = createRoute({ getParentRoute: () => root, path: "/", component: Hom
 const account = createRoute({
   getParentRoute: () => root,
   path: "/account",
-  component: lazyRouteComponent(() => import("./pages/account/Account.tsx"), "Account"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/account/Account.tsx")),
+    "Account",
+  ),
   validateSearch: tabOf,
 });
 
 const agents = createRoute({
   getParentRoute: () => root,
   path: "/agents",
-  component: lazyRouteComponent(() => import("./pages/agents/Agents.tsx"), "Agents"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/agents/Agents.tsx")),
+    "Agents",
+  ),
   validateSearch: tabOf,
 });
 
@@ -41,7 +48,10 @@ interface RunSearch {
 const run = createRoute({
   getParentRoute: () => root,
   path: "/agents/$runId",
-  component: lazyRouteComponent(() => import("./pages/agents/run/Run.tsx"), "Run"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/agents/run/Run.tsx")),
+    "Run",
+  ),
   validateSearch: (search): RunSearch => ({
     ...tabOf(search),
     diff: text(search.diff),
@@ -53,20 +63,29 @@ const run = createRoute({
 const approvals = createRoute({
   getParentRoute: () => root,
   path: "/approvals",
-  component: lazyRouteComponent(() => import("./pages/approvals/Approvals.tsx"), "Approvals"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/approvals/Approvals.tsx")),
+    "Approvals",
+  ),
   validateSearch: tabOf,
 });
 
 const approval = createRoute({
   getParentRoute: () => root,
   path: "/approvals/$approvalId",
-  component: lazyRouteComponent(() => import("./pages/approvals/Approvals.tsx"), "ApprovalPage"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/approvals/Approvals.tsx")),
+    "ApprovalPage",
+  ),
 });
 
 const projects = createRoute({
   getParentRoute: () => root,
   path: "/projects",
-  component: lazyRouteComponent(() => import("./pages/projects/Projects.tsx"), "Projects"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/projects/Projects.tsx")),
+    "Projects",
+  ),
   validateSearch: (search): ProjectsSearch => ({
     q: text(search.q),
     sort: text(search.sort),
@@ -81,7 +100,10 @@ const projects = createRoute({
 const project = createRoute({
   getParentRoute: () => root,
   path: "/projects/$projectId",
-  component: lazyRouteComponent(() => import("./pages/projects/Project.tsx"), "Project"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/projects/Project.tsx")),
+    "Project",
+  ),
   validateSearch: (search): { tab?: string | undefined; archived?: string | undefined } => ({
     ...tabOf(search),
     archived: text(search.archived),
@@ -91,13 +113,19 @@ const project = createRoute({
 const runners = createRoute({
   getParentRoute: () => root,
   path: "/runners",
-  component: lazyRouteComponent(() => import("./pages/runners/Runners.tsx"), "Runners"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/runners/Runners.tsx")),
+    "Runners",
+  ),
 });
 
 const workflows = createRoute({
   getParentRoute: () => root,
   path: "/workflows",
-  component: lazyRouteComponent(() => import("./pages/workflows/Workflows.tsx"), "Workflows"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/workflows/Workflows.tsx")),
+    "Workflows",
+  ),
   validateSearch: (search): { q?: string | undefined; tab?: string | undefined } => ({
     ...tabOf(search),
     q: text(search.q),
@@ -107,13 +135,19 @@ const workflows = createRoute({
 const newWorkflow = createRoute({
   getParentRoute: () => root,
   path: "/workflows/new",
-  component: lazyRouteComponent(() => import("./pages/workflows/NewWorkflow.tsx"), "NewWorkflow"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/workflows/NewWorkflow.tsx")),
+    "NewWorkflow",
+  ),
 });
 
 const workflow = createRoute({
   getParentRoute: () => root,
   path: "/workflows/$workflowId",
-  component: lazyRouteComponent(() => import("./pages/workflows/Workflow.tsx"), "Workflow"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/workflows/Workflow.tsx")),
+    "Workflow",
+  ),
   validateSearch: (search): { tab?: string | undefined; verdict?: string | undefined } => ({
     ...tabOf(search),
     verdict: text(search.verdict),
@@ -123,7 +157,10 @@ const workflow = createRoute({
 const executions = createRoute({
   getParentRoute: () => root,
   path: "/executions",
-  component: lazyRouteComponent(() => import("./pages/executions/Executions.tsx"), "Executions"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/executions/Executions.tsx")),
+    "Executions",
+  ),
   validateSearch: (search): { q?: string | undefined; tab?: string | undefined } => ({
     ...tabOf(search),
     q: text(search.q),
@@ -145,7 +182,10 @@ interface ExecutionSearch {
 const execution = createRoute({
   getParentRoute: () => root,
   path: "/executions/$executionId",
-  component: lazyRouteComponent(() => import("./pages/executions/Execution.tsx"), "Execution"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/executions/Execution.tsx")),
+    "Execution",
+  ),
   validateSearch: (search): ExecutionSearch => ({
     ...tabOf(search),
     action: text(search.action),
@@ -176,7 +216,10 @@ interface OrganizationSearch {
 const organization = createRoute({
   getParentRoute: () => root,
   path: "/organization",
-  component: lazyRouteComponent(() => import("./pages/organization/Organization.tsx"), "Organization"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/organization/Organization.tsx")),
+    "Organization",
+  ),
   validateSearch: (search): OrganizationSearch => ({
     ...tabOf(search),
     id: text(search.id),
@@ -193,7 +236,10 @@ const organization = createRoute({
 const join = createRoute({
   getParentRoute: () => root,
   path: "/organization/join",
-  component: lazyRouteComponent(() => import("./pages/organization/Join.tsx"), "Join"),
+  component: lazyRouteComponent(
+    pageScript(() => import("./pages/organization/Join.tsx")),
+    "Join",
+  ),
 });
 
 /** Every address of the console; the server answers those whose first part it knows (src/http/console). */
@@ -216,6 +262,8 @@ export const router = createRouter({
     join,
     account,
   ]),
+  // A page that fails keeps the frame around it.
+  defaultErrorComponent: Failed,
   defaultPreload: "intent",
   defaultPreloadStaleTime: 0,
   scrollRestoration: true,

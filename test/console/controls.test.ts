@@ -102,6 +102,37 @@ test("Ctrl-K opens the palette while somebody types, and leaves what was typed",
   expect(await search.inputValue()).toBe("Tools j?");
 });
 
+test("what cannot be loaded leaves the page as it is, and comes once the server answers", async () => {
+  const { page, context, origin, faults } = await openAs(server, "admin@localhost");
+  const scripts = /\/assets\/(Runners|Palette)-[^/]+\.js$/;
+  const isHome = (url: URL) => url.pathname === "/";
+  await page.goto(`${origin}/agents`);
+  await page.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
+  await page.route(scripts, (route) => route.abort());
+  await page.route(isHome, (route) => route.abort());
+  await page.keyboard.press("Control+k");
+  await page.getByText("This could not be loaded: the server did not answer.").waitFor();
+  await page.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
+  await page.getByRole("button", { name: "Close" }).click();
+  const runners = page.getByRole("link", { name: "Runners", exact: true });
+  // Pages are loaded as soon as the pointer is over their links.
+  const asked = page.waitForEvent("requestfailed", (request) => /Runners-/.test(request.url()));
+  await runners.hover();
+  await asked;
+  await page.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
+  await runners.click();
+  await page.getByRole("heading", { name: "This page could not be loaded" }).waitFor();
+  await runners.waitFor();
+  await look(page);
+  await page.unroute(scripts);
+  await page.unroute(isHome);
+  await page.getByRole("heading", { name: "Runners", level: 1 }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Go to" }).waitFor();
+  expect(faults.filter((fault) => !fault.includes("The page could not be loaded."))).toEqual([]);
+  await context.close();
+});
+
 test("the state of a webhook's ledger is in the address", async () => {
   const { page, origin, faults } = visit;
   const { eventSubscription } = await call("EventSubscriptionService/CreateEventSubscription", {

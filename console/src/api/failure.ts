@@ -32,7 +32,7 @@ export function failureOf(thrown: unknown): Failure {
 
 function unanswered(error: ConnectError): string {
   if (error.code === Code.Canceled) return "The call was cancelled.";
-  return "The server did not answer. It may be restarting, or the network is down; this page tries again by itself.";
+  return "The server did not answer. It may be restarting, or the network is down.";
 }
 
 /** Returns the paths of the fields that break a rule of the contract. */

@@ -1,7 +1,9 @@
+import { Button } from "@mantine/core";
 import type { ErrorComponentProps } from "@tanstack/react-router";
 import { Link } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
 import { Empty, Page } from "../parts/Page.tsx";
-import { Problem } from "../parts/Problem.tsx";
+import { PageNotLoaded, reloadWhereReachable } from "./not-loaded.ts";
 
 /** Says that no page has the address. */
 export function NotFound() {
@@ -14,11 +16,66 @@ export function NotFound() {
   );
 }
 
-/** Says that a page could not be drawn. */
+/** Milliseconds between two looks whether the server is back. */
+const LOOK_MS = 3_000;
+
+/** Says that a page could not be drawn, or not be loaded: then it comes by itself once the server is back. */
 export function Failed({ error, reset }: ErrorComponentProps) {
+  if (error instanceof PageNotLoaded) return <NotLoaded />;
   return (
     <Page title="Something went wrong">
-      <Problem error={error} onRetry={reset} />
+      <div className="problem" role="alert">
+        <p>
+          The page could not be drawn: {error instanceof Error ? error.message : String(error)}. That is an
+          error of Chartroom; nothing was changed by it.
+        </p>
+        <Button variant="default" size="xs" onClick={reset}>
+          Try again
+        </Button>
+      </div>
     </Page>
+  );
+}
+
+function NotLoaded() {
+  const [isLooking, setLooking] = useState(false);
+  useEffect(() => {
+    const look = () => void reloadWhereReachable(false);
+    look();
+    const timer = window.setInterval(look, LOOK_MS);
+    return () => window.clearInterval(timer);
+  }, []);
+  return (
+    <Page title="This page could not be loaded">
+      <div className="problem" role="alert">
+        <p>
+          The server did not answer. It may be restarting, or the network is down; the page comes by itself
+          once it answers.
+        </p>
+        <Button
+          variant="default"
+          size="xs"
+          loading={isLooking}
+          onClick={async () => {
+            setLooking(true);
+            if (!(await reloadWhereReachable(true))) setLooking(false);
+          }}
+        >
+          Try again
+        </Button>
+      </div>
+    </Page>
+  );
+}
+
+/** Takes the place of what opens over the page, where it could not be loaded. */
+export function NotOpened({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <p className="bar bar-asks row" role="alert">
+      This could not be loaded: the server did not answer. Try it again in a moment.
+      <Button variant="default" size="compact-xs" onClick={onClose}>
+        Close
+      </Button>
+    </p>
   );
 }

@@ -1,21 +1,25 @@
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { Outlet, useRouterState } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useEvents } from "../api/events.ts";
 import { usePerson } from "../api/person.tsx";
 import { goToSignIn, signInAddress, signInAgain, useValue } from "../api/session.ts";
 import { useOtherTabs } from "../api/tabs.ts";
 import { forgetTypedOfOthers } from "../api/typed.ts";
 import { Loaded } from "../parts/Loaded.tsx";
+import { loadedPart } from "../parts/loaded-part.tsx";
+import { NotOpened } from "./Fallbacks.tsx";
 import { moveBetweenRows, toggleChoiceOfRow } from "./rows.ts";
 import { Sidebar } from "./Sidebar.tsx";
 import { TopBar } from "./TopBar.tsx";
 
 // What opens over the page is loaded when it is first opened.
-const Drawer = lazy(() => import("./SideDrawer.tsx"));
-const Help = lazy(() => import("./Help.tsx"));
-const Organizations = lazy(() => import("./Organizations.tsx"));
-const Palette = lazy(() => import("./Palette.tsx"));
+const Drawer = loadedPart(async () => (await import("./SideDrawer.tsx")).default, { failed: NotOpened });
+const Help = loadedPart(async () => (await import("./Help.tsx")).default, { failed: NotOpened });
+const Organizations = loadedPart(async () => (await import("./Organizations.tsx")).default, {
+  failed: NotOpened,
+});
+const Palette = loadedPart(async () => (await import("./Palette.tsx")).default, { failed: NotOpened });
 
 /** The frame of every page. A person who is not signed in goes to the sign-in page first, and comes back. */
 export function Frame() {
@@ -79,15 +83,13 @@ function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isR
       {isLoading && <div className="progress soon" role="status" aria-label="Loading the page" />}
       <main id="content" className="content" tabIndex={-1}>
         {isRefused && <SignedOut />}
-        {events === "behind" && !isRefused && <Behind />}
-        <Outlet />
-      </main>
-      <Suspense fallback={null}>
         {isDrawerOpen && <Drawer onClose={drawer.close} />}
         {isPaletteOpen && <Palette onClose={palette.close} />}
         {isHelpOpen && <Help onClose={help.close} />}
         {isChoosing && <Organizations onClose={choice.close} />}
-      </Suspense>
+        {events === "behind" && !isRefused && <Behind />}
+        <Outlet />
+      </main>
     </div>
   );
 }

@@ -1,6 +1,5 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { Link } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
@@ -8,6 +7,7 @@ import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { DataTable } from "../parts/DataTable.tsx";
 import { Details } from "../parts/Details.tsx";
 import { Loaded } from "../parts/Loaded.tsx";
+import { loadedPart } from "../parts/loaded-part.tsx";
 import { Empty, Page, Section } from "../parts/Page.tsx";
 import { Ago } from "../parts/Time.tsx";
 import { RunTable } from "./agents/RunTable.tsx";
@@ -19,7 +19,11 @@ import { RunningExecutions } from "./home/RunningExecutions.tsx";
 import { useIsEmpty } from "./home/use-is-empty.ts";
 
 /** Loaded when it is opened: the first load of the console has no room for the contract of workflows. */
-const Week = lazy(async () => ({ default: (await import("./home/Week.tsx")).Week }));
+const Week = loadedPart(async () => (await import("./home/Week.tsx")).Week, {
+  failed: () => (
+    <p className="dim">It could not be loaded: the server did not answer. Open it again in a moment.</p>
+  ),
+});
 
 /** Rows of each list; the page of the list has all. */
 const ROWS = 10;
@@ -45,9 +49,7 @@ export function Home() {
       />
       <RunningExecutions />
       <Details className="section" summary="Failed executions and the last 7 days">
-        <Suspense>
-          <Week />
-        </Suspense>
+        <Week />
       </Details>
       <RunnersSection />
     </Page>

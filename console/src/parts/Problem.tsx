@@ -12,6 +12,12 @@ export function Problem({ error, onRetry }: { readonly error: unknown; readonly 
         <Icon name="failed" />
         <div>
           <p>{sentence}</p>
+          {requestId === "" && !onRetry && (
+            <p className="small">
+              Nothing that you typed is lost. Where you changed something, look whether it was done before you
+              do it again.
+            </p>
+          )}
           <p className="dim small">
             {field !== "" && (
               <>

@@ -1,11 +1,16 @@
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { DataTable } from "../DataTable.tsx";
 import { Details } from "../Details.tsx";
+import { loadedPart } from "../loaded-part.tsx";
 import { TONES } from "./tones.ts";
 import "./chart.css";
 
 /** Loaded with the first curves that are shown: most pages have none. */
-const Plot = lazy(() => import("./Plot.tsx"));
+const Plot = loadedPart(async () => (await import("./Plot.tsx")).default, {
+  loading: <div className="chart-plot" />,
+  // The table below has the same.
+  failed: () => <div className="chart-plot" />,
+});
 
 /** One curve of a chart. */
 export interface Curve {
@@ -63,9 +68,7 @@ export function Chart({ label, head, ...of }: ChartProps) {
           </span>
         ))}
       </figcaption>
-      <Suspense fallback={<div className="chart-plot" />}>
-        <Plot {...of} onPoint={setPoint} />
-      </Suspense>
+      <Plot {...of} onPoint={setPoint} />
       <Details className="chart-table" summary={`${label}, as a table`}>
         <DataTable
           label={label}

@@ -66,7 +66,7 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
   return (
     <div className={hasSide ? "talk with-plan" : "talk"}>
       <div className="talk-main" ref={content}>
-        <Problem error={inputs.error ?? error} />
+        <Problem error={inputs.error ?? error} onRetry={() => void inputs.refetch()} />
         <GoalView run={run} />
         <div className="talk-items" role="log" aria-label="Conversation">
           {items.length > shown.length && (
