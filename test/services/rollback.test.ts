@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import type { Caller } from "../../src/domain/identity/caller.ts";
-import { insertEnvironment, removeEnvironment } from "../../src/store/environment/environment.ts";
+import { findRemoval, insertEnvironment } from "../../src/store/environment/environment.ts";
 import { insertProjectUse } from "../../src/store/project/project-use.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
@@ -55,7 +55,7 @@ describe("a write that throws", () => {
     const { environment } = await own.environments.createEnvironmentFromProject({ projectId });
     const before = await everything();
     const failing = testStore.store.write(SYSTEM, "test", async (tx) => {
-      if (environment) await removeEnvironment(tx, caller, environment);
+      if (environment) await (await findRemoval(tx, caller, environment))();
       throw new Error("after the removal");
     });
     await expect(failing).rejects.toThrow("after the removal");

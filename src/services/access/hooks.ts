@@ -3,7 +3,7 @@ import { ApprovalKind } from "#gen/service/v1/approval_pb.js";
 import { findApprovalsOfPushes } from "../../store/approval/push-approval.ts";
 import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { deliverApproval } from "../agent/agent-approval.ts";
-import { syncAgentExecutions } from "../agent/agent-environment.ts";
+import { findConcernedAgents } from "../agent/agent-environment.ts";
 import { haltStepAgents } from "../agent/halt-step-agents.ts";
 import { approvalEnded, removeApprovalsOfPushes } from "../approval/approval-end.ts";
 import { environmentChanged } from "../environment/environment-change.ts";
@@ -14,15 +14,18 @@ import { actionChanged } from "../workflow/execution/action-change.ts";
 import { applyForkApproval } from "../workflow/execution/fork-approval.ts";
 
 environmentChanged.set(async (tx, scope, before, after) => {
-  const [areChanged, found] = await Promise.all([
-    syncAgentExecutions(tx, scope, before, after),
+  const [applyToAgents, found] = await Promise.all([
+    findConcernedAgents(tx, scope, before, after),
     after ? [] : findApprovalsOfPushes(tx.db, scope, before.id),
   ]);
-  if (after) return;
-  // An agent execution that ends takes its approvals with it.
-  const approvals = areChanged ? await findApprovalsOfPushes(tx.db, scope, before.id) : found;
-  await removeApprovalsOfPushes(tx, scope, approvals);
-  await removeUnownedPullRequests(tx, scope, before.id);
+  return async () => {
+    const areChanged = await applyToAgents();
+    if (after) return;
+    // An agent execution that ends takes its approvals with it.
+    const approvals = areChanged ? await findApprovalsOfPushes(tx.db, scope, before.id) : found;
+    await removeApprovalsOfPushes(tx, scope, approvals);
+    await removeUnownedPullRequests(tx, scope, before.id);
+  };
 });
 approvalEnded.set(async (tx, scope, approval) => {
   const isOfStep = approval.asker?.stepIndex !== undefined;

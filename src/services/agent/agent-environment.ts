@@ -5,36 +5,39 @@ import type { AgentFailure } from "../../domain/agent/agent-execution.ts";
 import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { queueAgentExecution } from "./agent-execution.ts";
-import { wakeForEnvironment } from "./agent-wake.ts";
+import { findWaitsForEnvironment } from "./agent-wake.ts";
 import { haltAgentExecution } from "./halt-agent-execution.ts";
 
 /**
- * Applies a change of an environment to its agent executions. Those that wait for it
+ * Finds the agent executions that a change of an environment concerns. Those that wait for it
  * are queued once it is running, and all stop when it is no longer available. Agent
  * executions that wait for its new phase are woken.
  *
  * @param after undefined for an environment that was removed
- * @returns whether any agent execution has changed
+ * @returns the function that applies the change to them, and returns whether any of them has changed
  */
-export async function syncAgentExecutions(
+export async function findConcernedAgents(
   tx: WriteTransaction,
   scope: Scope,
   before: Environment,
   after: Environment | undefined,
-): Promise<boolean> {
+): Promise<() => Promise<boolean>> {
   const message = unavailableReason(before, after);
   const concernsThem = message !== undefined || (after !== undefined && canRunAgents(after));
-  const [areChanged, found] = await Promise.all([
-    wakeForEnvironment(tx, scope, before, after),
+  const [wake, found] = await Promise.all([
+    findWaitsForEnvironment(tx, scope, before, after),
     concernsThem ? findOpenAgentExecutionsIn(tx.db, scope, before.id) : [],
   ]);
-  if (found.length === 0) return areChanged;
-  const open = areChanged ? await findOpenAgentExecutionsIn(tx.db, scope, before.id) : found;
-  const failure: AgentFailure | undefined =
-    message === undefined ? undefined : { reason: AgentExecutionFailureReason.ENVIRONMENT, message };
-  for (const stored of open) {
-    if (failure) await haltAgentExecution(tx, scope, stored, { failure });
-    else if (after) await queueAgentExecution(tx, scope, stored, after);
-  }
-  return true;
+  return async () => {
+    const areChanged = await wake();
+    if (found.length === 0) return areChanged;
+    const open = areChanged ? await findOpenAgentExecutionsIn(tx.db, scope, before.id) : found;
+    const failure: AgentFailure | undefined =
+      message === undefined ? undefined : { reason: AgentExecutionFailureReason.ENVIRONMENT, message };
+    for (const stored of open) {
+      if (failure) await haltAgentExecution(tx, scope, stored, { failure });
+      else if (after) await queueAgentExecution(tx, scope, stored, after);
+    }
+    return true;
+  };
 }

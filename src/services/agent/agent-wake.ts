@@ -102,30 +102,32 @@ export function subagentPayload({ id, status }: AgentExecution): WakePayload {
 }
 
 /**
- * Wakes the agent executions that wait for a phase of an environment, when it has
- * been reached or can no longer be reached.
+ * Finds the agent executions that wait for a phase of an environment, when it has been reached or can no
+ * longer be reached.
  *
  * @param after undefined for an environment that was removed
- * @returns whether any execution waits for a phase of it, and may have changed
+ * @returns the function that wakes them, and returns whether any waits for a phase of it, and may have changed
  */
-export async function wakeForEnvironment(
+export async function findWaitsForEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   before: Environment,
   after: Environment | undefined,
-): Promise<boolean> {
+): Promise<() => Promise<boolean>> {
   const ended = endedWaits(before, after);
   const interests = ended.length > 0 ? await findInterestsInEnvironment(tx.db, scope, before.id) : [];
-  for (const { phase, failureMessages } of ended) {
-    const failureMessage = failureMessages.map((message) =>
-      truncateToCodePoints(message, MAX_FAILURE_CHARACTERS),
-    );
-    const value = { environmentId: before.id, phase, failureMessage };
-    for (const name of interests.filter((interest) => interest.phase === "" || interest.phase === phase)) {
-      await fireInterest(tx, scope, name, { case: "environment", value });
+  return async () => {
+    for (const { phase, failureMessages } of ended) {
+      const failureMessage = failureMessages.map((message) =>
+        truncateToCodePoints(message, MAX_FAILURE_CHARACTERS),
+      );
+      const value = { environmentId: before.id, phase, failureMessage };
+      for (const name of interests.filter((interest) => interest.phase === "" || interest.phase === phase)) {
+        await fireInterest(tx, scope, name, { case: "environment", value });
+      }
     }
-  }
-  return interests.length > 0;
+    return interests.length > 0;
+  };
 }
 
 /** Returns the start of a text, at most `max` characters as the contract counts them. */

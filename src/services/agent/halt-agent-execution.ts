@@ -28,7 +28,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { cancelApprovals } from "../approval/approval-end.ts";
 import { removeAgentTokens } from "../identity/environment-token.ts";
 import { forgetTurns } from "./agent-lost-turn.ts";
-import { wakeForEnvironment, wakeForSubagent } from "./agent-wake.ts";
+import { findWaitsForEnvironment, wakeForSubagent } from "./agent-wake.ts";
 
 /** The options of a stop. */
 export interface StopOptions {
@@ -128,5 +128,6 @@ async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmen
   if (!after) return;
   // No agent execution in it is left to stop; others may wait for its phase.
   await updateEnvironment(tx, scope, before, after);
-  await wakeForEnvironment(tx, scope, before, after);
+  const wake = await findWaitsForEnvironment(tx, scope, before, after);
+  await wake();
 }

@@ -1,17 +1,22 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import {
   type EnvironmentUpdateOptions,
-  removeEnvironment,
+  findRemoval,
   updateEnvironment,
 } from "../../store/environment/environment.ts";
+import type { EnvironmentRemovalOptions } from "../../store/environment/environment-work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
-/** The hook that is called on each change of an environment, in the transaction, with the environment before and after it; undefined after its removal. */
-export const environmentChanged =
-  createHook<[tx: WriteTransaction, scope: Scope, before: Environment, after: Environment | undefined]>(
-    "changes of environments",
-  );
+/**
+ * The hook that is called on each change of an environment, in the transaction, with the environment before and after it;
+ * undefined after its removal. It reads what the change concerns before the change is written, and returns the function that
+ * is called after that.
+ */
+export const environmentChanged = createHook<
+  [tx: WriteTransaction, scope: Scope, before: Environment, after: Environment | undefined],
+  () => Promise<void>
+>("changes of environments");
 
 /** Updates an environment, and the agent executions that work in it or wait for it. */
 export async function changeEnvironment(
@@ -21,8 +26,9 @@ export async function changeEnvironment(
   after: Environment,
   options?: EnvironmentUpdateOptions,
 ): Promise<void> {
+  const follow = await environmentChanged.call(tx, scope, before, after);
   await updateEnvironment(tx, scope, before, after, options);
-  await environmentChanged.call(tx, scope, before, after);
+  await follow();
 }
 
 /** Removes the row of an environment, and stops the agent executions that work in it. */
@@ -31,6 +37,23 @@ export async function deleteEnvironmentRow(
   scope: Scope,
   environment: Environment,
 ): Promise<void> {
-  await removeEnvironment(tx, scope, environment);
-  await environmentChanged.call(tx, scope, environment, undefined);
+  const remove = await findEnvironmentRemoval(tx, scope, environment);
+  await remove();
+}
+
+/** Reads what the removal of an environment takes along. @returns the function that removes all of it */
+export async function findEnvironmentRemoval(
+  tx: WriteTransaction,
+  scope: Scope,
+  environment: Environment,
+  options?: EnvironmentRemovalOptions,
+): Promise<() => Promise<void>> {
+  const [remove, follow] = await Promise.all([
+    findRemoval(tx, scope, environment, options),
+    environmentChanged.call(tx, scope, environment, undefined),
+  ]);
+  return async () => {
+    await remove();
+    await follow();
+  };
 }

@@ -95,10 +95,20 @@ export async function reportEnvironment(
   scope: Scope,
   environmentId: string,
   progress: ReportProgressRequest_EnvironmentProgress | undefined,
-  options?: EnvironmentUpdateOptions,
 ): Promise<Environment | undefined> {
   const before = progress && (await findEnvironment(tx.db, scope, environmentId));
-  const after = before && reportedEnvironment(before, progress);
+  return before && applyEnvironmentReport(tx, scope, before, progress);
+}
+
+/** Does the same for an environment that was found in this transaction. */
+export async function applyEnvironmentReport(
+  tx: WriteTransaction,
+  scope: Scope,
+  before: Environment,
+  progress: ReportProgressRequest_EnvironmentProgress,
+  options?: EnvironmentUpdateOptions,
+): Promise<Environment | undefined> {
+  const after = reportedEnvironment(before, progress);
   if (after) await changeEnvironment(tx, scope, before, after, options);
   return after;
 }

@@ -76,21 +76,27 @@ class PoliciesUnkept extends Error {
 export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRequest): Promise<ClaimResult> {
   const works: Work[] = [];
   let found: StoredWork[] = [];
+  let ahead: ReadonlyMap<string, unknown> = new Map();
   let candidates = 0;
   let bytes = 0;
   let policies: Policies | undefined;
-  const secrets = new SecretsOfClaim(tx, scope, request.keys);
+  const claimed: Claimed = { secrets: new SecretsOfClaim(tx, scope, request.keys), confirmations: [] };
   for (; candidates < MAX_CANDIDATES_PER_CLAIM && works.length < request.maxLeases; candidates += 1) {
     if (found.length === 0) {
       found = await findClaimable(tx.db, request.claimant, tx.now, request.maxLeases - works.length);
+      if (found.length === 0) break;
+      [ahead, policies] = await Promise.all([
+        readAhead(tx, scope, request, found),
+        policies ?? findPolicies(tx.db, scope),
+      ]);
     }
     const next = found.shift();
-    if (!next) break;
-    policies ??= await findPolicies(tx.db, scope);
-    const offered = { work: next, policies };
+    if (!next || !policies) break;
+    const offered = { work: next, policies, ahead: ahead.get(next.id) };
+    const { length } = claimed.confirmations;
     try {
       const work = await tx.attempt(async () => {
-        const assigned = await assign(tx, scope, request, offered, secrets);
+        const assigned = await assign(tx, scope, request, offered, claimed);
         // A single lease may have any size.
         if (!assigned || request.maxLeases === 1) return assigned;
         bytes += toBinary(WorkSchema, assigned).length;
@@ -101,6 +107,8 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
       // Its execution may have advanced, and other work have an earlier turn now.
       else found = [];
     } catch (error) {
+      // Its lease is taken back.
+      claimed.confirmations.length = length;
       if (error instanceof ResponseFull) break;
       // The work is not at fault: it is leased once the database is available.
       if (error instanceof StoreUnavailable) throw error;
@@ -109,7 +117,30 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
       found = [];
     }
   }
+  await Promise.all(claimed.confirmations);
   return { works, changed: candidates > 0 };
+}
+
+/** What the leases of one claim share. */
+interface Claimed {
+  readonly secrets: SecretsOfClaim;
+  /** Of the leases, which are awaited together: see ClaimedWork. */
+  readonly confirmations: Promise<void>[];
+}
+
+/** Returns what was read of the works before the first of them begins, by their ids. */
+async function readAhead(
+  tx: WriteTransaction,
+  scope: Scope,
+  { handlerOf }: ClaimRequest,
+  found: readonly StoredWork[],
+): Promise<ReadonlyMap<string, unknown>> {
+  const byKind = [...Map.groupBy(found, ({ kind }) => kind)];
+  const read = byKind.map(async ([kind, works]) => {
+    const ahead = (await handlerOf(kind).readAhead?.(tx, scope, works)) ?? [];
+    return ahead.map((each, index) => [works[index]?.id ?? "", each] as const);
+  });
+  return new Map((await Promise.all(read)).flat());
 }
 
 /** @returns undefined for work that is postponed or no longer needed */
@@ -117,8 +148,8 @@ async function assign(
   tx: WriteTransaction,
   scope: Scope,
   request: ClaimRequest,
-  { work, policies }: Pick<OfferedWork, "work" | "policies">,
-  secrets: SecretsOfClaim,
+  { work, policies, ahead }: Pick<OfferedWork, "work" | "policies" | "ahead">,
+  claimed: Claimed,
 ): Promise<Work | undefined> {
   const { runnerId, claimant } = request;
   const { apiAgents = false } = claimant;
@@ -128,9 +159,10 @@ async function assign(
     attempt: work.attempt + 1,
     policies,
     apiAgents,
+    ahead,
   };
   const assignment = await request.handlerOf(offer.work.kind).begin(tx, scope, offer);
-  return assignment && createLease(tx, scope, request, offer, assignment, secrets);
+  return assignment && createLease(tx, scope, request, offer, assignment, claimed);
 }
 
 /** Returns the work as a runner takes it: only the environment, when it does not take an agent execution together with that. */
@@ -146,7 +178,7 @@ async function createLease(
   { claimant, runnerId, instanceId, leaseMs, keys }: ClaimRequest,
   { work, policies }: OfferedWork,
   { work: content, environment, securityPolicyId, leasedAs, idleSince, ...assignment }: WorkAssignment,
-  secrets: SecretsOfClaim,
+  { secrets, confirmations }: Claimed,
 ): Promise<Work> {
   const securityPolicy =
     securityPolicyId === "" ? undefined : await findSecurityPolicy(tx.db, scope, securityPolicyId);
@@ -157,7 +189,9 @@ async function createLease(
   );
   const needs = neededPolicies(kept, environment);
   if (policiesWithout(needs, claimant.keeps) !== 0) throw new PoliciesUnkept(needs);
-  const leased = await claimWork(tx, work, { runnerId, instanceId, leaseMs, leasedAs, idleSince });
+  const holder = { runnerId, instanceId, leaseMs, leasedAs, idleSince };
+  const { leased, confirmed } = await claimWork(tx, work, holder);
+  confirmations.push(confirmed);
   const issueToken = (to: Environment) => {
     // Commands that anybody may have written get no credential, not even one of their environment.
     if (isWithheld(to)) return "";

@@ -12,8 +12,8 @@ import type { StoredWork } from "../../store/runner/work.ts";
 import type { LeasedSubject, StoredLease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** Work that is about to be leased. */
-export interface OfferedWork {
+/** Work that is about to be leased. `Ahead` is what its handler has read of it before. */
+export interface OfferedWork<Ahead = unknown> {
   readonly work: StoredWork;
   readonly runnerId: string;
   /** Number of the attempt, from 1. */
@@ -22,6 +22,8 @@ export interface OfferedWork {
   readonly policies: Policies;
   /** True if the runner takes agents that are defined by the API. */
   readonly apiAgents: boolean;
+  /** What {@link WorkHandler.readAhead} has read of it; left out where it has not. */
+  readonly ahead?: Ahead | undefined;
 }
 
 /** The content of a lease. */
@@ -79,14 +81,22 @@ export type FindHandler = (kind: number) => WorkHandler;
 
 /**
  * The handler of one kind of work. Each function runs in the transaction of its operation. `Reported` is what an end in
- * the transaction of a report need not read again.
+ * the transaction of a report need not read again, `Ahead` what the beginning of an attempt need not.
  */
-export interface WorkHandler<Reported = unknown> {
+export interface WorkHandler<Reported = unknown, Ahead = unknown> {
+  /**
+   * Reads what several pieces of work begin with, at once, before the first of them begins; absent where each reads for
+   * itself. Nothing but their beginnings changes anything until the last has begun. What cannot be read fails only the
+   * beginning of what needs it.
+   *
+   * @returns what was read, in the order of the works
+   */
+  readAhead?(tx: WriteTransaction, scope: Scope, works: readonly StoredWork[]): Promise<readonly Ahead[]>;
   /**
    * Begins an attempt and returns the content of the lease. Work that cannot be
    * leased now is postponed or removed from the queue; the result is undefined then.
    */
-  begin(tx: WriteTransaction, scope: Scope, offered: OfferedWork): Promise<WorkAssignment | undefined>;
+  begin(tx: WriteTransaction, scope: Scope, offered: OfferedWork<Ahead>): Promise<WorkAssignment | undefined>;
   /**
    * Applies a progress report.
    *

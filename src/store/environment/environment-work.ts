@@ -1,9 +1,10 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import { type Environment, EnvironmentPhase } from "#gen/service/v1/environment_pb.js";
+import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
 import { isBeingMade, needsWork } from "../../domain/environment/environment-phase.ts";
 import { unindexed } from "../expressions.ts";
 import { AGENT_WITH_ENVIRONMENT_LEVEL, mayStore } from "../feature-level.ts";
 import { findTokens, removeToken } from "../identity/token.ts";
+import { fromBody } from "../json.ts";
 import { prepared } from "../prepared.ts";
 import {
   AGENT_WITH_ENVIRONMENT,
@@ -112,6 +113,12 @@ export async function hasEnvironmentWork(
   return isMadeWithAgent(db, scope, environment);
 }
 
+/** Options of the removal of an environment. */
+export interface EnvironmentRemovalOptions {
+  /** True when the same write ends the action that works in it, which is not asked to stop then. */
+  readonly endsAction?: boolean;
+}
+
 /**
  * Finds the rows that exist for an environment only: its work, and the tokens that act as it.
  * @returns the function that removes them, and asks its action to stop
@@ -120,9 +127,10 @@ export async function findEnvironmentDependents(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,
+  { endsAction = false }: EnvironmentRemovalOptions = {},
 ): Promise<() => Promise<void>> {
   const [action, work, tokens] = await Promise.all([
-    findActionOf(tx, scope, environment),
+    endsAction ? undefined : findActionOf(tx, scope, environment),
     findWork(tx.db, scope, WorkKind.ENVIRONMENT, environment.id),
     findTokens(tx.db, scope, "environment", environment.id),
   ]);
@@ -158,6 +166,27 @@ async function findActionOf(
   if (!spec?.workflowActionId) return undefined;
   const [action] = await selectActionIn(tx.db, { id: spec.workflowActionId, organizationId, environmentId });
   return action;
+}
+
+const selectOfAction = prepared<{ actionId: string; organizationId: string }, { body: string }>(
+  (db, { actionId, organizationId }) =>
+    db
+      .selectFrom("workflow_action")
+      .innerJoin("environment", "environment.id", "workflow_action.environment_id")
+      .select("environment.body")
+      .where("workflow_action.id", "=", actionId)
+      .where(unindexed("workflow_action.organization_id"), "=", organizationId)
+      .where(unindexed("environment.organization_id"), "=", organizationId),
+);
+
+/** Returns the environment that an action works in. */
+export async function findEnvironmentOfAction(
+  db: Reader,
+  { organizationId }: Scope,
+  actionId: string,
+): Promise<Environment | undefined> {
+  const [row] = await selectOfAction(db, { actionId, organizationId });
+  return row && fromBody(EnvironmentSchema, row.body);
 }
 
 const selectAccountId = prepared<{ id: string; organizationId: string }, { account_id: string }>(

@@ -11,6 +11,7 @@ import { removeUnownedChanges } from "./environment-changes.ts";
 import { removeUnownedConnections } from "./environment-connection.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
 import {
+  type EnvironmentRemovalOptions,
   type EnvironmentWorkOptions,
   findEnvironmentDependents,
   queueEnvironmentWork,
@@ -230,43 +231,52 @@ export async function updateEnvironment(
 
 type RemovedRow = Pick<EnvironmentTable, "project_id" | "created_at" | "counted">;
 
-const deleteRow = prepared<{ id: string; organizationId: string }, RemovedRow>((db, { id, organizationId }) =>
-  db
-    .deleteFrom("environment")
-    .where("id", "=", id)
-    .where("organization_id", "=", organizationId)
-    .returning(["project_id", "created_at", "counted"]),
+const selectRemoved = prepared<{ id: string; organizationId: string }, RemovedRow>(
+  (db, { id, organizationId }) =>
+    db
+      .selectFrom("environment")
+      .select(["project_id", "created_at", "counted"])
+      .where("id", "=", id)
+      .where("organization_id", "=", organizationId),
+);
+
+const deleteRow = prepared<{ id: string; organizationId: string }, unknown>((db, { id, organizationId }) =>
+  db.deleteFrom("environment").where("id", "=", id).where("organization_id", "=", organizationId),
 );
 
 /**
- * Removes the row permanently, with its work and its tokens. The use of its project remains
- * recorded.
+ * Finds what goes with an environment: its work and its tokens.
+ * @returns the function that removes its row permanently, with these; the use of its project remains recorded
  */
-export async function removeEnvironment(
+export async function findRemoval(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,
-): Promise<void> {
-  const { organizationId } = scope;
+  options?: EnvironmentRemovalOptions,
+): Promise<() => Promise<void>> {
+  const key = { id: environment.id, organizationId: scope.organizationId };
   const [[removed], removeDependents] = await Promise.all([
-    deleteRow(tx.db, { id: environment.id, organizationId }),
-    findEnvironmentDependents(tx, scope, environment),
+    selectRemoved(tx.db, key),
+    findEnvironmentDependents(tx, scope, environment, options),
   ]);
-  if (!removed) return;
-  await removeDependents();
-  await removeUnownedChanges(tx, scope, environment.id);
-  await removeUnownedConnections(tx, scope, environment.id);
-  if (removed.project_id !== null && removed.counted === 0) {
-    await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
-  }
-  tx.record({
-    organizationId: scope.organizationId,
-    type: "environment",
-    id: environment.id,
-    kind: "deleted",
-    // As objects where no row needs the text: the record would have to parse it.
-    before: toJsonObject(EnvironmentSchema, environment),
-  });
+  return async () => {
+    if (!removed) return;
+    await deleteRow(tx.db, key);
+    await removeDependents();
+    await removeUnownedChanges(tx, scope, environment.id);
+    await removeUnownedConnections(tx, scope, environment.id);
+    if (removed.project_id !== null && removed.counted === 0) {
+      await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
+    }
+    tx.record({
+      organizationId: scope.organizationId,
+      type: "environment",
+      id: environment.id,
+      kind: "deleted",
+      // As objects where no row needs the text: the record would have to parse it.
+      before: toJsonObject(EnvironmentSchema, environment),
+    });
+  };
 }
 
 function changingColumns(environment: Environment) {

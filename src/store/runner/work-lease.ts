@@ -11,7 +11,7 @@ interface NewLease extends LeasedSubject {
   readonly idleSince: number | null;
 }
 
-const setLease = prepared<NewLease, StoredWork>(
+const setLease = prepared<NewLease, { id: string }>(
   (db, { id, kind, subject_id, runner_id, leasedBy, instanceId, expiresAt, idleSince }) =>
     db
       .updateTable("work")
@@ -29,7 +29,7 @@ const setLease = prepared<NewLease, StoredWork>(
       }))
       .where("id", "=", id)
       .where("leased_by", "is", null)
-      .returningAll(),
+      .returning("id"),
 );
 
 const setTurn = prepared<{ organizationId: string; turn: number }, unknown>((db, { organizationId, turn }) =>
@@ -59,20 +59,45 @@ interface ClaimOptions {
   readonly idleSince?: number | null | undefined;
 }
 
-/** Leases work that nobody holds to a runner, under the next fence. */
+/** Work that is leased to a runner. */
+export interface ClaimedWork {
+  readonly leased: StoredWork;
+  /** To be awaited before the end of the write, and of several together. @throws Error when somebody held the work */
+  readonly confirmed: Promise<void>;
+}
+
+/**
+ * Leases work that nobody holds to a runner, under the next fence.
+ *
+ * @param work as it was found in this transaction
+ */
 export async function claimWork(
   tx: WriteTransaction,
-  { id, organization_id, turn, ...work }: StoredWork,
+  work: StoredWork,
   { runnerId, instanceId, leaseMs, leasedAs = work, idleSince = null }: ClaimOptions,
-): Promise<StoredWork> {
+): Promise<ClaimedWork> {
+  const { id, organization_id: organizationId, turn, attempt, fence } = work;
   const { kind, subject_id, runner_id } = leasedAs;
   const expiresAt = tx.now + leaseMs;
   const subject = { kind, subject_id, runner_id };
   const holder = { leasedBy: runnerId, instanceId: instanceId || null };
-  const [leased] = await setLease(tx.db, { id, ...subject, ...holder, expiresAt, idleSince });
-  if (!leased) throw new Error(`the work ${id} is leased already`);
-  await setTurn(tx.db, { organizationId: organization_id, turn });
-  return leased;
+  const confirmed = setLease(tx.db, { id, ...subject, ...holder, expiresAt, idleSince }).then((rows) => {
+    if (rows.length === 0) throw new Error(`the work ${id} is leased already`);
+  });
+  confirmed.catch(() => {});
+  await setTurn(tx.db, { organizationId, turn });
+  const leased = {
+    ...work,
+    ...subject,
+    leased_by: holder.leasedBy,
+    instance_id: holder.instanceId,
+    expires_at: expiresAt,
+    idle_since: idleSince,
+    waiting_since: null,
+    attempt: attempt + 1,
+    fence: fence + 1,
+  };
+  return { leased, confirmed };
 }
 
 /** A lease with whether the account that its work is done for is blocked. */

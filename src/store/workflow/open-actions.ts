@@ -1,3 +1,4 @@
+import { Principal } from "#gen/service/v1/identity_pb.js";
 import { type WorkflowExecutionAction, WorkflowExecutionActionPhase } from "#gen/service/v1/workflow_pb.js";
 import { unindexed } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
@@ -89,6 +90,31 @@ export async function countQueuedActions(
 ): Promise<number> {
   const [row] = await selectQueuedCount(db, { organizationId, executionId });
   return row?.count ?? 0;
+}
+
+const selectAccount = prepared<ExecutionKey, { account_id: string }>((db, { organizationId, executionId }) =>
+  db
+    .selectFrom("workflow_execution")
+    .innerJoin("member", "member.id", "workflow_execution.executor_id")
+    .select("member.account_id")
+    .where("workflow_execution.id", "=", executionId)
+    .where(unindexed("workflow_execution.organization_id"), "=", organizationId)
+    .where(unindexed("member.organization_id"), "=", organizationId)
+    .where("workflow_execution.executor_principal", "=", Principal.USER)
+    .where("member.left_at", "is", null),
+);
+
+/**
+ * Returns the id of the account that is answerable for an execution's executor, also for one that may not act; null for a
+ * service account or a user who left.
+ */
+export async function findAccountOfExecution(
+  db: Reader,
+  { organizationId }: Scope,
+  executionId: string,
+): Promise<string | null> {
+  const [row] = await selectAccount(db, { organizationId, executionId });
+  return row?.account_id ?? null;
 }
 
 const selectReport = prepared<ExecutionKey, { id: string }>((db, { organizationId, executionId }) =>

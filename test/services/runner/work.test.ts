@@ -87,11 +87,18 @@ const queue = (subjectId: string, more: Partial<NewWork> = {}, scope: Scope = { 
 const claimable = async (more?: Partial<Claimant>) =>
   (await findClaimable(store.reader, claimant(more), made.clock.now, 1))[0]?.subject_id;
 
+/** Leases work, once that is confirmed. */
+async function lease(...args: Parameters<typeof claimWork>) {
+  const { leased, confirmed } = await claimWork(...args);
+  await confirmed;
+  return leased;
+}
+
 /** Leases the next work to the runner; undefined without any. */
 const take = (more?: Partial<Claimant>) =>
   write(async (tx) => {
     const [next] = await findClaimable(tx.db, claimant(more), tx.now, 1);
-    return next && claimWork(tx, next, { runnerId, instanceId: "", leaseMs: LEASE_MS });
+    return next && lease(tx, next, { runnerId, instanceId: "", leaseMs: LEASE_MS });
   });
 
 /** Returns the handle of work that must be there. */
@@ -248,7 +255,7 @@ describe("work is given only to a runner", () => {
     await write(async (tx) => {
       if (!work) throw new Error("there is no work");
       const leasedAs = { ...work, runner_id: otherRunnerId };
-      await claimWork(tx, work, { runnerId, instanceId: "", leaseMs: LEASE_MS, leasedAs });
+      await lease(tx, work, { runnerId, instanceId: "", leaseMs: LEASE_MS, leasedAs });
       await releaseWork(tx, work.id);
     });
     expect(await claimable()).toBeUndefined();
@@ -313,7 +320,7 @@ describe("a lease", () => {
     await queue("a-1");
     const [next] = await findClaimable(store.reader, claimant(), made.clock.now, 1);
     if (!next) throw new Error("no work");
-    const claim = () => write((tx) => claimWork(tx, next, { runnerId, instanceId: "", leaseMs: LEASE_MS }));
+    const claim = () => write((tx) => lease(tx, next, { runnerId, instanceId: "", leaseMs: LEASE_MS }));
     await claim();
     await expect(claim()).rejects.toThrow("is leased already");
   });

@@ -9,6 +9,8 @@ import {
   pausedEnvironment,
   resumedEnvironment,
 } from "../../../domain/environment/environment-phase.ts";
+import { DomainError } from "../../../domain/error.ts";
+import { requireExecutor } from "../../../domain/identity/executor.ts";
 import {
   decidedPush,
   hasWorkspace,
@@ -28,7 +30,7 @@ import { type FoundAction, updateAction } from "../../../store/workflow/workflow
 import { setOutputs } from "../../../store/workflow/workflow-output.ts";
 import { changeEnvironment } from "../../environment/environment-change.ts";
 import { removeEnvironmentTokens } from "../../identity/environment-token.ts";
-import { findAccountOfExecutor } from "../../identity/executor.ts";
+import { findAccountOfExecutor, getExecutorAsCaller } from "../../identity/executor.ts";
 import { enterNextStep } from "../execution/approval-entry.ts";
 import { advanceExecution } from "../execution/execution-advance.ts";
 import { requestEnvironmentDeletion } from "../execution/kept-environment.ts";
@@ -214,4 +216,19 @@ export async function rewindAction(
   await updateAction(tx, scope, before, after);
   await setOutputs(tx, scope, before.id, undefined);
   return after;
+}
+
+/** Returns why the executor can act no longer, if so: people may have taken a long time to decide. */
+export async function findUnfitness(
+  tx: WriteTransaction,
+  scope: Scope,
+  execution: WorkflowExecution,
+): Promise<DomainError | undefined> {
+  try {
+    await getExecutorAsCaller(tx, scope, requireExecutor(execution.metadata?.executor));
+    return undefined;
+  } catch (error) {
+    if (error instanceof DomainError) return error;
+    throw error;
+  }
 }

@@ -4,7 +4,6 @@ import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1
 import { assignedEnvironment, orphanedEnvironment } from "../../../domain/environment/environment-phase.ts";
 import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
-import { requireExecutor } from "../../../domain/identity/executor.ts";
 import type { Policies } from "../../../domain/policy/policies.ts";
 import { uniqueSubjects } from "../../../domain/source/source-trust.ts";
 import {
@@ -17,10 +16,10 @@ import { findSourceSetters, insertSourceSetters } from "../../../store/identity/
 import { findProject } from "../../../store/project/project.ts";
 import { insertProjectUse } from "../../../store/project/project-use.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { changeEnvironment, deleteEnvironmentRow } from "../../environment/environment-change.ts";
+import { changeEnvironment, findEnvironmentRemoval } from "../../environment/environment-change.ts";
 import { newEnvironmentUnderPolicies } from "../../environment/environment-policy.ts";
 import { checkEnvironmentReferences } from "../../environment/environment-references.ts";
-import { getExecutorAsCaller } from "../../identity/executor.ts";
+import type { ActionPeople } from "./action-ahead.ts";
 
 /** A request for the environment of an action that a runner leases. */
 export interface ActionEnvironmentRequest {
@@ -45,22 +44,20 @@ export interface ActionEnvironment {
  * it now. It is not inserted. A report action is exempt from the policies on how members
  * create environments, since the service itself needs its workspace.
  *
- * @throws DomainError when the executor may not create it: EXECUTOR_UNFIT,
- *   POLICY_DENIED, NOT_FOUND for its project or class, PHASE_UNSUITABLE for a class
- *   that was disabled, PENDING_DELETION for the project
+ * @param people those of its execution, who may act
+ * @throws DomainError when the executor may not create it: POLICY_DENIED, NOT_FOUND
+ *   for its project or class, PHASE_UNSUITABLE for a class that was disabled,
+ *   PENDING_DELETION for the project
  */
 export async function newActionEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   { action, execution, runnerId, environmentClassId, policies }: ActionEnvironmentRequest,
+  { executor, contextSetters }: ActionPeople,
 ): Promise<ActionEnvironment> {
   const context = action.spec?.context?.context;
   const projectId = context?.case === "projectId" ? context.value : "";
-  const [executor, contextSetters, project] = await Promise.all([
-    getExecutorAsCaller(tx, scope, requireExecutor(execution.metadata?.executor)),
-    findSourceSetters(tx.db, scope, "workflow_execution", execution),
-    projectId === "" ? undefined : findProject(tx.db, scope, projectId),
-  ]);
+  const project = projectId === "" ? undefined : await findProject(tx.db, scope, projectId);
   const creator: Caller = action.metadata?.report ? { ...executor, role: "administrator" } : executor;
   if (projectId !== "" && !project) throw notFound("project");
   const spec = specOfAction({ execution, action, project, environmentClassId });
@@ -91,15 +88,21 @@ export async function insertActionEnvironment(
   if (projectId && creator) await insertProjectUse(tx, scope, projectId, creator, environment.id);
 }
 
-/** Removes the environment of an action that its runner has released. @param known as it is in this transaction */
-export async function removeActionEnvironment(
+/**
+ * Finds what goes with the environment of an action that its runner has released and that ends in this write.
+ *
+ * @param known as it is in this transaction
+ * @returns the function that removes it
+ */
+export async function findActionEnvironmentRemoval(
   tx: WriteTransaction,
   scope: Scope,
   environmentId: string,
   known?: Environment,
-): Promise<void> {
+): Promise<() => Promise<void>> {
   const environment = known ?? (await findEnvironment(tx.db, scope, environmentId));
-  if (environment) await deleteEnvironmentRow(tx, scope, environment);
+  if (!environment) return async () => {};
+  return findEnvironmentRemoval(tx, scope, environment, { endsAction: true });
 }
 
 /** Marks the environment of a lost attempt as orphaned. Its runner cleans it up once it reconnects. */

@@ -147,7 +147,8 @@ export async function finishAction(
     await setOutputs(tx, scope, before.id, undefined);
     return "again";
   }
-  await advanceExecution(tx, scope, after.metadata?.workflowExecutionId ?? "");
+  const executionId = after.metadata?.workflowExecutionId ?? "";
+  await advanceExecution(tx, scope, executionId, { hasEndedOne: true });
   return "ended";
 }
 

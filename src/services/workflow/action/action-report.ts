@@ -19,12 +19,13 @@ import {
   stepStateMissing,
 } from "../../../domain/workflow/execution/workflow-step.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";
+import { findEnvironmentOfAction } from "../../../store/environment/environment-work.ts";
 import type { StoredWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { appendLog } from "../../../store/workflow/step-log.ts";
 import { type FoundAction, findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
-import { reportEnvironment } from "../../environment/environment-work.ts";
+import { applyEnvironmentReport } from "../../environment/environment-work.ts";
 import type { WorkProgress } from "../../runner/work-handler.ts";
 import { recordPullRequests } from "../pull-request/pull-request-record.ts";
 import { advanceSteps } from "./action-progress.ts";
@@ -49,17 +50,17 @@ export async function reportAction(
   lease: StoredWork,
   req: WorkProgress,
 ): Promise<{ readonly stop: boolean; readonly reported?: ReportedAction }> {
-  const [before, stored] = await Promise.all([
+  const { environment: progress } = req;
+  const [before, stored, found] = await Promise.all([
     findAction(tx.db, scope, lease.subject_id),
     // Most reports are of output alone. The work of an action is in the group of its execution.
     req.steps.length > 0 ? findWholeExecution(tx.db, scope, lease.group_id) : undefined,
+    progress && findEnvironmentOfAction(tx.db, scope, lease.subject_id),
   ]);
   if (!before || isFinalAction(phaseOf(before))) return { stop: true };
-  const environmentId = before.status?.environmentId ?? "";
   const isEnd = endsAttempt(req);
-  const environment = await reportEnvironment(tx, scope, environmentId, req.environment, {
-    isRemovedNext: isEnd,
-  });
+  const environment =
+    found && progress && (await applyEnvironmentReport(tx, scope, found, progress, { isRemovedNext: isEnd }));
   const steps = stored ? stepsOf(stored.execution, before) : [];
   const mayHaveAgents = !stored || needAgents(steps);
   const transitions = toTransitions(tx, steps, req);

@@ -8,7 +8,6 @@ import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import type { ListWorkflowExecutionOutputsResponse_ActionOutput as ActionOutput } from "#gen/service/v1/workflow_service_pb.js";
 import { DomainError, leaseLost } from "../../../domain/error.ts";
-import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { PolicyDenied } from "../../../domain/policy/policy-decision.ts";
 import { addressesOf } from "../../../domain/source/initializer-address.ts";
 import { sourceKindsOf } from "../../../domain/source/source-trust.ts";
@@ -33,15 +32,16 @@ import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findExecution, findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findOutputsOfActions } from "../../../store/workflow/workflow-output.ts";
-import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
 import { enterNextStep } from "../execution/approval-entry.ts";
 import { findExecutorAssigner } from "../execution/executor-assigner.ts";
 import { requestEnvironmentDeletion } from "../execution/kept-environment.ts";
+import { type ActionAhead, findPeople, readActionsAhead } from "./action-ahead.ts";
 import {
   endDecided,
+  findUnfitness,
   pauseAction,
   queueAnywhere,
   resumeEnvironment,
@@ -49,10 +49,10 @@ import {
 } from "./action-approval.ts";
 import {
   type ActionEnvironment,
+  findActionEnvironmentRemoval,
   insertActionEnvironment,
   newActionEnvironment,
   releaseActionEnvironment,
-  removeActionEnvironment,
 } from "./action-environment.ts";
 import {
   type ActionEnd,
@@ -73,7 +73,9 @@ const QUOTA_RETRY_MS = 5_000;
 const QUOTA_POLICIES: readonly string[] = ["maximumEnvironmentsPerUser", "maximumRunningEnvironmentsPerUser"];
 
 /** The handler of the work to run an action of a workflow execution. Each attempt gets a new environment. */
-export const actionWork: WorkHandler<ReportedAction> = {
+export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
+  readAhead: readActionsAhead,
+
   async begin(tx, scope, offered) {
     const found = await findActionToBegin(tx, scope, offered);
     if (!found) return undefined;
@@ -84,6 +86,7 @@ export const actionWork: WorkHandler<ReportedAction> = {
     const environment = kept ?? made?.environment;
     if (!environment) return undefined;
     const begun = await beginAction(tx, scope, found, { environmentId: environment.id, attempt });
+    offered.ahead?.begin(begun.execution);
     return {
       work: { case: "action", value: await toActionWork(tx, scope, begun, environment, kept !== undefined) },
       environment,
@@ -102,10 +105,17 @@ export const actionWork: WorkHandler<ReportedAction> = {
     const action = reported?.action ?? (await findAction(tx.db, scope, lease.subject_id));
     const environmentId = action?.status?.environmentId ?? "";
     const how = toActionEnd(lease, end);
-    const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgents);
     // What nobody holds has an environment where it waited for people.
-    if (how.kind === "lost" || !lease.leased_by) await releaseActionEnvironment(tx, scope, environmentId);
-    else await removeActionEnvironment(tx, scope, environmentId, reported?.environment);
+    const isReleased = how.kind === "lost" || !lease.leased_by;
+    const findRemoval = () =>
+      isReleased ? undefined : findActionEnvironmentRemoval(tx, scope, environmentId, reported?.environment);
+    // Meanwhile, unless the end of the action may change agents in its environment.
+    const removal = reported?.mayHaveAgents === false ? findRemoval() : undefined;
+    // Its error counts only where the action has ended.
+    removal?.catch(() => {});
+    const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgents);
+    if (isReleased) await releaseActionEnvironment(tx, scope, environmentId);
+    else await (await (removal ?? findRemoval()))?.();
     if (next === "ended") return removeWork(tx, lease.id);
     if (lease.runner_id === null) return releaseWork(tx, lease.id);
     // After an approval only one runner could take it, for the sake of the environment that is lost now.
@@ -143,10 +153,10 @@ interface ActionToBegin extends ActionOfExecution {
 async function findActionToBegin(
   tx: WriteTransaction,
   scope: Scope,
-  { work, runnerId }: OfferedWork,
+  { work, runnerId, ahead }: OfferedWork<ActionAhead>,
 ): Promise<ActionToBegin | undefined> {
   // The work of an action is in the group of its execution.
-  const found = await findActionOfExecution(tx, scope, work.subject_id, work.group_id);
+  const found = await (ahead?.found() ?? findActionOfExecution(tx, scope, work.subject_id, work.group_id));
   // One of a cancelled execution has not been stopped yet by jobs/stops.ts.
   if (!found || isFinalAction(phaseOf(found.action)) || isCancelled(found.execution)) {
     await removeWork(tx, work.id);
@@ -173,32 +183,18 @@ async function findActionToBegin(
   return undefined;
 }
 
-/** Returns why the executor can act no longer, if so: people may have taken a long time to decide. */
-async function findUnfitness(
-  tx: WriteTransaction,
-  scope: Scope,
-  { metadata }: WorkflowExecution,
-): Promise<DomainError | undefined> {
-  try {
-    await getExecutorAsCaller(tx, scope, requireExecutor(metadata?.executor));
-    return undefined;
-  } catch (error) {
-    if (error instanceof DomainError) return error;
-    throw error;
-  }
-}
-
 /** Returns a new environment for the attempt; undefined when the action is postponed or has failed. */
 async function createEnvironmentForAttempt(
   tx: WriteTransaction,
   scope: Scope,
-  { work, runnerId, policies }: OfferedWork,
+  { work, runnerId, policies, ahead }: OfferedWork<ActionAhead>,
   { action, execution }: ActionOfExecution,
 ): Promise<ActionEnvironment | undefined> {
   const environmentClassId = work.environment_class_id;
   const wanted = { action, execution, runnerId, environmentClassId, policies };
   try {
-    return await newActionEnvironment(tx, scope, wanted);
+    const people = (await ahead?.people()) ?? (await findPeople(tx, scope, execution));
+    return await newActionEnvironment(tx, scope, wanted, people);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     await postponeOrFail(tx, scope, work, error);

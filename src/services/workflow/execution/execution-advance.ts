@@ -1,5 +1,5 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
-import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
+import type { WorkflowExecution, WorkflowExecutionAction } from "#gen/service/v1/workflow_pb.js";
 import { newAction } from "../../../domain/workflow/execution/workflow-action.ts";
 import { endedAction } from "../../../domain/workflow/execution/workflow-action-end.ts";
 import {
@@ -14,6 +14,7 @@ import { findLastTurn, insertWorks, type NewWork } from "../../../store/runner/w
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import {
   countQueuedActions,
+  findAccountOfExecution,
   findWaitingActions,
   hasReportAction,
 } from "../../../store/workflow/open-actions.ts";
@@ -21,7 +22,6 @@ import { setLastCompletion } from "../../../store/workflow/workflow.ts";
 import { insertActions, markQueued, updateAction } from "../../../store/workflow/workflow-action.ts";
 import { findExecution, updateExecution } from "../../../store/workflow/workflow-execution.ts";
 import { findPlan } from "../../../store/workflow/workflow-plan.ts";
-import { findAccountOfExecutor } from "../../identity/executor.ts";
 import { resolveActionPlacement } from "../action/action-placement.ts";
 import { enterNextStep } from "./approval-entry.ts";
 
@@ -29,15 +29,19 @@ import { enterNextStep } from "./approval-entry.ts";
  * Advances an execution: queues the work of its next actions, inserts the report action
  * once the others have ended, and ends the execution after the last one. It must be
  * called after every change that may allow another action to run.
+ *
+ * @param options.hasEndedOne true after the end of one action, which most often leaves the place of one
  */
 export async function advanceExecution(
   tx: WriteTransaction,
   scope: Scope,
   executionId: string,
+  { hasEndedOne = false }: { readonly hasEndedOne?: boolean } = {},
 ): Promise<void> {
-  const [stored, queued] = await Promise.all([
+  const [stored, queued, next] = await Promise.all([
     findExecution(tx.db, scope, executionId),
     countQueuedActions(tx.db, scope, executionId),
+    hasEndedOne ? findNext(tx, scope, executionId, 1) : undefined,
   ]);
   if (!stored?.expanded || hasEnded(stored.execution)) return;
   const { execution } = stored;
@@ -49,7 +53,7 @@ export async function advanceExecution(
     }
     return;
   }
-  if (await queueActions(tx, scope, execution, queued)) return;
+  if (await queueActions(tx, scope, execution, queued, next)) return;
   if ((await insertReportAction(tx, scope, execution)) && (await queueActions(tx, scope, execution, 0))) {
     return;
   }
@@ -67,12 +71,34 @@ export async function endExecution(
   await setLastCompletion(tx, scope, after.metadata?.workflowId ?? "", tx.now);
 }
 
+/** The next actions of an execution, with what their work is queued under. */
+interface NextActions {
+  readonly waiting: readonly WorkflowExecutionAction[];
+  readonly accountId: string | null;
+  readonly lastTurn: number;
+}
+
+async function findNext(
+  tx: WriteTransaction,
+  scope: Scope,
+  executionId: string,
+  limit: number,
+): Promise<NextActions> {
+  const [waiting, accountId, lastTurn] = await Promise.all([
+    findWaitingActions(tx.db, scope, executionId, limit),
+    findAccountOfExecution(tx.db, scope, executionId),
+    findLastTurn(tx.db, scope, executionId),
+  ]);
+  return { waiting, accountId, lastTurn };
+}
+
 /**
  * Queues the work of pending actions, up to the maximum that may run in parallel. One
  * whose first step is an approval asks people, and counts as one of them. An action
  * without a possible placement fails.
  *
  * @param before number of its actions that are queued or leased
+ * @param first the next one, where it has been read
  * @returns true when any action is queued or leased
  */
 async function queueActions(
@@ -80,16 +106,17 @@ async function queueActions(
   scope: Scope,
   execution: WorkflowExecution,
   before: number,
+  first?: NextActions,
 ): Promise<boolean> {
   const maxParallel = execution.spec?.action?.limits?.maxParallel ?? 1;
-  const executor = execution.metadata?.executor;
   let queued = before;
+  let known = first;
   while (queued < maxParallel) {
-    const [waiting, accountId, lastTurn] = await Promise.all([
-      findWaitingActions(tx.db, scope, execution.id, maxParallel - queued),
-      executor ? findAccountOfExecutor(tx, scope, executor) : null,
-      findLastTurn(tx.db, scope, execution.id),
-    ]);
+    const free = maxParallel - queued;
+    const isEnough = known && (free === 1 || known.waiting.length === 0);
+    const next: NextActions = known && isEnough ? known : await findNext(tx, scope, execution.id, free);
+    known = undefined;
+    const { waiting, accountId, lastTurn } = next;
     if (waiting.length === 0) break;
     const whole = withPlan(execution, await findPlan(tx.db, scope, execution.id));
     // Of those that are queued, or wait for people.
