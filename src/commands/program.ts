@@ -65,6 +65,8 @@ export function createProgram(
       "A control plane for development environments and coding agents that a team runs on its own machines.",
     )
     .configureHelp({ showGlobalOptions: true })
+    // Before the commands, which take it over. It is shown behind each sentence about a wrong call.
+    .showHelpAfterError("Add --help to see what there is.")
     .addHelpText(
       "after",
       `
@@ -111,5 +113,10 @@ ${Object.values(SETTINGS)
   declareFiles(program, terminal);
   // Last: it completes what is declared by now.
   tab(program, { completionCommandName: "completion" });
+  program.commands
+    .find((command) => command.name() === "completion")
+    ?.description(
+      "print what completes commands in a shell: source it in the file that the shell reads first",
+    );
   return program;
 }

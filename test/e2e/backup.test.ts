@@ -8,7 +8,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { post, repository } from "../harness/call.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
@@ -135,6 +135,11 @@ describe("chartroom backup and restore", () => {
     const backup = join(folder, "chartroom.backup");
     const backUp = () => runHostedCommand(["backup", backup, "--data-dir", server.dataDir]);
     const restore = (file: string, to: string) => runHostedCommand(["restore", file, "--data-dir", to]);
+    const nowhere = join(folder, "none", "chartroom.backup");
+    expect(await runHostedCommand(["backup", nowhere, "--data-dir", server.dataDir])).toMatchObject({
+      code: 1,
+      stderr: `chartroom: ${nowhere} cannot be written: there is no folder ${dirname(nowhere)}: make it, or name another\n`,
+    });
     expect((await backUp()).code).toBe(0);
     expect(
       readFileSync(backup).includes(readFileSync(join(server.dataDir, "key.json")).subarray(30, 60)),

@@ -108,7 +108,9 @@ describe("a runner that cannot work says why in a sentence", () => {
   };
 
   test("when it has no token yet", async () => {
-    expect(await complaint({})).toMatch(/is not registered: make an exchange token .*CreateRunnerToken/);
+    expect(await complaint({})).toMatch(
+      /is not registered: make an exchange token .*chartroom runner create .*CreateRunnerToken/,
+    );
   });
 
   test("when the token was used, or is none", async () => {

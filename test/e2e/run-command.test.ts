@@ -214,11 +214,28 @@ describe("a command that calls a server says what is wrong, and ends with a code
     expect(code).toBe(3);
   });
 
+  test("a server that is called by https and does not speak it", async () => {
+    const url = server.url.replace("http:", "https:");
+    const answer = refused(await chartroom(["run", "list"], { CHARTROOM_SERVER: url }));
+    expect(answer).toEqual([
+      3,
+      `the server ${url} cannot be reached: it does not speak TLS there: try http://`,
+    ]);
+  });
+
+  test("a name where an id belongs", async () => {
+    expect(refused(await chartroom(["run", "watch", "mine"]))).toEqual([
+      1,
+      "must be a valid UUID [agentExecutionId]: chartroom run list shows the ids",
+    ]);
+  });
+
   test("no token, or one that does not hold", async () => {
     const none = refused(await chartroom(["run", "list"], { CHARTROOM_TOKEN: "" }));
     expect(none).toEqual([4, expect.stringMatching(/^there is no token for http.*chartroom login/)]);
     const wrong = refused(await chartroom(["run", "list"], { CHARTROOM_TOKEN: "cr_pat_wrong" }));
-    expect(wrong).toEqual([4, "the token does not hold: chartroom login"]);
+    const remedy = "put another one into CHARTROOM_TOKEN, or unset it and chartroom login";
+    expect(wrong).toEqual([4, `the token does not hold: ${remedy}`]);
   });
 });
 
@@ -240,7 +257,10 @@ describe("chartroom login", () => {
   });
 
   test("stores no token that does not hold, and keeps the one before", async () => {
-    expect(refused(await login("cr_pat_wrong"))).toEqual([4, "the token does not hold: chartroom login"]);
+    expect(refused(await login("cr_pat_wrong"))).toEqual([
+      4,
+      expect.stringMatching(/^the token does not hold: give one of this server, .*chartroom token create/),
+    ]);
     expect(refused(await list())[0]).toBe(4);
     await login(server.token);
     await login("cr_pat_wrong");

@@ -42,7 +42,9 @@ test("a token that has ended opens the server again once its owner has renewed i
   const whoami = () => post(server, "IdentityService/GetAuthenticatedIdentity", {}, token);
   expect(reasonOf(await whoami())).toBe("TOKEN_EXPIRED");
   const listed = await runHostedCommand(["run", "list", "--server", server.url], { CHARTROOM_TOKEN: token });
-  expect(listed.stderr).toMatch(/^chartroom: the token ended at 20[-\d]+T[:.\d]+Z: chartroom login\n$/);
+  expect(listed.stderr).toMatch(
+    /^chartroom: the token ended at 20[-\d]+T[:.\d]+Z: put another one into CHARTROOM_TOKEN, .*\n$/,
+  );
   const { personalAccessTokens } = (await post(server, "UserService/ListPersonalAccessTokens")).body;
   const personalAccessTokenId = personalAccessTokens.at(-1).id;
   // It cannot renew itself any more.

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import { type DataConfig, keyFileOf } from "../../config/config.ts";
 import { copyRows } from "../../store/copy-rows.ts";
 import { backUp, restore } from "../../store/sqlite/backup.ts";
@@ -20,6 +21,9 @@ export async function createBackup(
   file: string,
   print: (text: string) => void,
 ): Promise<string> {
+  const folder = dirname(file);
+  if (!existsSync(folder))
+    throw new StartError(`${file} cannot be written: there is no folder ${folder}: make it, or name another`);
   await asStartError(async () => {
     if (!config.databaseUrl) return backUp(config.dataDir, file);
     if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);

@@ -195,7 +195,7 @@ export class ConversationClient {
         if (hasStopped) return;
       } catch (error) {
         if (signal.aborted) return;
-        if (!isTemporary(error)) throw failureOf(error, this.#access.server);
+        if (!isTemporary(error)) throw failureOf(error, this.#access);
         if (failures > 0) this.#noteAway(messageOf(error), reachedAt, note);
       }
       // The server was reached until now, however long the agent has been silent.

@@ -10,6 +10,19 @@ const CALL_MS = 60_000;
 /** The header of answers to a token in its last 7 days: when it ends, as an RFC 3339 timestamp (docs/sign-in.md). */
 const TOKEN_END_HEADER = "token-expires-at";
 
+/** The commands that show the ids of each field that takes one. */
+const ID_LISTS: ReadonlyMap<string, string> = new Map([
+  ["agentExecutionId", "chartroom run list"],
+  ["approvalId", "chartroom approval list"],
+  ["environmentId", "chartroom environment list"],
+  ["eventSubscriptionId", "chartroom webhook list"],
+  ["eventDeliveryId", "chartroom webhook ledger"],
+  ["prebuildId", "chartroom prebuild list"],
+  ["projectId", "chartroom project list"],
+  ["workflowExecutionId", "chartroom workflow show WORKFLOW"],
+  ["workflowExecutionActionId", "chartroom workflow show EXECUTION"],
+]);
+
 /** The most elements of one page (contract, PaginationRequest.page_size). */
 const PAGE = 100;
 
@@ -28,7 +41,7 @@ export async function call<T>(
   } catch (error) {
     // The headers of an answer that is an error are its metadata.
     noteEnd(access, ConnectError.from(error).metadata);
-    throw failureOf(error, access.server);
+    throw failureOf(error, access);
   }
 }
 
@@ -54,11 +67,15 @@ function noteEnd({ noteTokenEnd }: ServerAccess, headers: Headers): void {
 }
 
 /** Returns the error of a failed call for the person at the terminal, with its exit code. */
-export function failureOf(error: unknown, server: string): StartError {
-  const message = isUnreachable(error)
-    ? `the server ${server} cannot be reached: ${messageOf(error)}`
-    : messageOf(error);
-  return new StartError(message, { exitCode: exitCodeOf(error), cause: error });
+export function failureOf(
+  error: unknown,
+  { server, tokenRemedy }: Pick<ServerAccess, "server" | "tokenRemedy">,
+): StartError {
+  const message = messageOf(error, tokenRemedy);
+  const sentence = isUnreachable(error)
+    ? `the server ${server} cannot be reached: ${unreachableText(message)}`
+    : `${message}${hintOf(message)}`;
+  return new StartError(sentence, { exitCode: exitCodeOf(error), cause: error });
 }
 
 /** Returns whether the same call may succeed later: the server is unreachable, or busy. */
@@ -70,10 +87,13 @@ export function isTemporary(error: unknown): boolean {
   );
 }
 
-/** Returns the message of an error for the person at the terminal. */
-export function messageOf(error: unknown): string {
+/**
+ * Returns the message of an error for the person at the terminal.
+ * @param tokenRemedy what to do about a token that does not hold
+ */
+export function messageOf(error: unknown, tokenRemedy = "chartroom login"): string {
   if (!(error instanceof ConnectError)) return (error as Error).message;
-  if (error.code === Code.Unauthenticated) return `${unauthenticatedText(error)}: chartroom login`;
+  if (error.code === Code.Unauthenticated) return `${unauthenticatedText(error)}: ${tokenRemedy}`;
   if (error.code === Code.NotFound) return `${error.rawMessage}: there is none, or it is not open to you`;
   return error.rawMessage;
 }
@@ -133,6 +153,18 @@ function unauthenticatedText(error: ConnectError): string {
     .findDetails(ErrorDetailSchema)
     .find(({ reason }) => reason === ErrorReason.TOKEN_EXPIRED);
   return detail ? `the token ended at ${detail.metadata.expired_at}` : "the token does not hold";
+}
+
+/** Returns the reason of a failed connection in words; OpenSSL's own name files of its source. */
+function unreachableText(message: string): string {
+  return message.includes("wrong version number") ? "it does not speak TLS there: try http://" : message;
+}
+
+/** Returns what shows the ids that a request takes, behind the sentence about one that is none; empty for others. */
+function hintOf(message: string): string {
+  const field = /^must be a valid UUID \[(\w+)\]$/.exec(message)?.[1];
+  const list = field && ID_LISTS.get(field);
+  return list ? `: ${list} shows the ids` : "";
 }
 
 /** Tells an error of the connection, which has a cause, from one that the server sent. */

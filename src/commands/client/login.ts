@@ -10,6 +10,10 @@ import { call } from "./call.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
 import { askForToken } from "./device-login.ts";
 
+/** Advice for a token that was given to log in with. */
+const WHOLE_TOKEN =
+  "give one of this server, whole and as it was shown; chartroom token create makes another";
+
 export interface LoginOptions {
   readonly server: string;
   /** Path of the credentials file. */
@@ -34,7 +38,7 @@ export async function logIn({ server, file, input, output, isDevice }: LoginOpti
   if (token === "") throw new StartError("no token was given: chartroom token create makes one");
   if (!/^[!-~]+$/.test(token)) throw new StartError("that is no token: tokens have no blanks in them");
   const identity = createClient(IdentityService, createHttpTransport(server));
-  const { subject, organizationId } = await call({ server, token }, (options) =>
+  const { subject, organizationId } = await call({ server, token, tokenRemedy: WHOLE_TOKEN }, (options) =>
     identity.getAuthenticatedIdentity({}, options),
   );
   writeCredentials(file, { server, tokens: { ...stored.tokens, [server]: token } });

@@ -96,7 +96,9 @@ async function placeOnPresentDiff(
       const quote = quoteOf(comment, diffs);
       const { path, firstLine, lastLine } = comment;
       if (!quote)
-        throw new StartError(`the diff does not show line ${firstLine}-${lastLine} of ${printable(path)}`);
+        throw new StartError(
+          `the diff does not show ${firstLine === lastLine ? `line ${firstLine}` : `lines ${firstLine}-${lastLine}`} of ${printable(path)}: chartroom run diff ${run} shows it, with the paths that it names`,
+        );
       comment.digest = diffs.digestOf(base) ?? "";
       comment.quote = quote;
     }

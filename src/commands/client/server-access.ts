@@ -22,6 +22,8 @@ export type ClientFlags = FlagsOf<typeof CLIENT_SETTINGS>;
 export interface ServerAccess {
   readonly server: string;
   readonly token: string;
+  /** What to do when the token does not hold; absent where it is to log in. */
+  readonly tokenRemedy?: string;
   /** Receives the end of the token from each answer in its last 7 days; absent where nobody is warned. */
   readonly noteTokenEnd?: (endsAt: Date) => void;
 }
@@ -42,16 +44,21 @@ export function accessOf(
   { env, printError }: Pick<Terminal, "env" | "printError">,
 ): ServerAccess {
   const server = serverOf(flags, env);
-  const token = env[TOKEN_VARIABLE]?.trim() || readCredentials(credentialsFile(env)).tokens[server];
+  const given = env[TOKEN_VARIABLE]?.trim();
+  const token = given || readCredentials(credentialsFile(env)).tokens[server];
   if (token) {
     const warn = (warning: string) => printError(`chartroom: ${warning}\n`);
-    return { server, token, noteTokenEnd: warnOnce({ server, token }, warn) };
+    const noteTokenEnd = warnOnce({ server, token }, warn);
+    return { server, token, noteTokenEnd, ...(given && { tokenRemedy: FROM_VARIABLE }) };
   }
   throw new StartError(
     `there is no token for ${server}: chartroom login --server ${server}, or put one into ${TOKEN_VARIABLE}`,
     { exitCode: ExitCode.unauthenticated },
   );
 }
+
+/** Advice for a token of the variable, which counts before that of a login. */
+const FROM_VARIABLE = `put another one into ${TOKEN_VARIABLE}, or unset it and chartroom login`;
 
 /** Advice for the token of a service account, which cannot be renewed. */
 export const REPLACED = "ServiceAccountService/CreateServiceAccountToken makes another one";

@@ -116,7 +116,7 @@ async function printAction(access: ServerAccess, id: string, logs: PrintedLogs):
       // A stream that was open for a while had reached the server, also where the step printed nothing for hours.
       if (now - openedAt >= MAX_PAUSE_MS) failures = 0;
       if (failures === 0) failingSince = now;
-      if (!isTemporary(error) || now - failingSince >= retryForMs) throw failureOf(error, access.server);
+      if (!isTemporary(error) || now - failingSince >= retryForMs) throw failureOf(error, access);
       failures += 1;
       if (failures === 1)
         note(`${messageOf(error)}; trying again for ${Math.round(retryForMs / 1_000)} seconds`);

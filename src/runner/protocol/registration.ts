@@ -57,7 +57,7 @@ export async function register(options: RegistrationOptions): Promise<RunnerStat
 }
 
 const ADVICE =
-  "make an exchange token with RunnerService/CreateRunnerToken and start with it in CHARTROOM_EXCHANGE_TOKEN or --exchange-token-file";
+  "make an exchange token (chartroom runner create NAME for a new runner, RunnerService/CreateRunnerToken for one that is there) and start with it in CHARTROOM_EXCHANGE_TOKEN or --exchange-token-file";
 const NOT_REGISTERED = `the runner is not registered: ${ADVICE}`;
 const TOKEN_ENDED = `the runner's token holds no longer, since it has ended or the runner was deleted: ${ADVICE}`;
 
