@@ -3,6 +3,7 @@ import { createValidator, type ValidatorOptions, type Violation } from "@bufbuil
 import type { Interceptor } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../domain/error.ts";
+import { requireDurations } from "./durations.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";
 
 /** Maximum of violations in an error; a request of a hundred bad elements would list them all. */
@@ -37,6 +38,7 @@ export function createCheck(options?: ValidatorOptions): Check {
     const result = validator.validate(schema, message);
     if (result.kind === "error") throw result.error;
     if (result.kind === "invalid") throw new ConstraintViolated(withoutRepeats(result.violations));
+    requireDurations(schema, message);
   };
 }
 

@@ -1,4 +1,11 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { UpdateOrganizationPoliciesRequestSchema } from "#gen/service/v1/organization_service_pb.js";
+import {
+  type CreateProjectRequestSchema,
+  CreateProjectsRequestSchema,
+  CreateProjectsResponseSchema,
+} from "#gen/service/v1/project_service_pb.js";
 import { post, repository } from "../harness/call.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { expectError } from "./expected-error.ts";
@@ -100,5 +107,67 @@ describe("an integer", () => {
     expect(
       (await post(server, "ProjectService/ListProjects", { pagination: { pageSize: "16" } })).status,
     ).toBe(200);
+  });
+});
+
+describe("a duration in binary", () => {
+  const send = async (operation: string, body: Uint8Array) => {
+    const res = await fetch(`${server.url}/api/service.v1.${operation}`, {
+      method: "POST",
+      headers: { "content-type": "application/proto", authorization: `Bearer ${server.token}` },
+      body: body as BodyInit,
+    });
+    return { status: res.status, header: res.headers, body: await res.bytes() };
+  };
+  const refused = async (operation: string, body: Uint8Array) => {
+    const { body: bytes, ...answer } = await send(operation, body);
+    return { ...answer, body: JSON.parse(Buffer.from(bytes).toString()) };
+  };
+  const project = (seconds: bigint, nanos: number) => ({
+    name: "in binary",
+    initializer: {
+      specs: [{ spec: { case: "git", value: { remoteUri: "https://git.example.org/a.git" } } }],
+    },
+    prebuildConfiguration: { timeout: { seconds, nanos } },
+  });
+  const update = (seconds: bigint, nanos: number, organizationId: string) =>
+    toBinary(
+      UpdateOrganizationPoliciesRequestSchema,
+      create(UpdateOrganizationPoliciesRequestSchema, {
+        organizationId,
+        maximumEnvironmentLifetime: { seconds, nanos },
+      }),
+    );
+
+  test.each([
+    [1801n, -1],
+    [1800n, 1_000_000_000],
+    [0n, 1_999_999_999],
+  ])("of %s s and %s ns is refused, since JSON has none like it", async (seconds, nanos) => {
+    const { body } = await post(server, "IdentityService/GetAuthenticatedIdentity");
+    const request = update(seconds, nanos, body.organizationId);
+    const answer = await refused("OrganizationService/UpdateOrganizationPolicies", request);
+    expectError(answer, 400, "invalid_argument", "VALUE_UNUSABLE");
+    expect(answer.body.message).toMatch(/^maximumEnvironmentLifetime is no duration: its nanos must be/);
+    const valid = update(1800n, 999_999_999, body.organizationId);
+    expect((await send("OrganizationService/UpdateOrganizationPolicies", valid)).status).toBe(200);
+  });
+
+  test("fails its own element alone", async () => {
+    const request = create(CreateProjectsRequestSchema, {
+      projects: [project(301n, -1), project(300n, 1)] as MessageInitShape<
+        typeof CreateProjectRequestSchema
+      >[],
+    });
+    const { status, body } = await send(
+      "ProjectService/CreateProjects",
+      toBinary(CreateProjectsRequestSchema, request),
+    );
+    expect(status).toBe(200);
+    const { createdProjects, failedProjects } = fromBinary(CreateProjectsResponseSchema, body);
+    expect(createdProjects).toHaveLength(1);
+    expect(failedProjects).toMatchObject([
+      { index: 0, error: expect.stringMatching(/^prebuildConfiguration\.timeout is no duration/) },
+    ]);
   });
 });
