@@ -94,22 +94,22 @@ describe("chartroom audit export", () => {
   });
 });
 
-describe("the export of a server as the trail grows", () => {
-  /** The file, which may not be there yet, behind full ones: on PostgreSQL each server begins with one of its own. */
-  const parts = () => {
-    const names = readdirSync(dirname(grown)).filter((name) => name.startsWith(basename(grown)));
-    const full = names.filter((name) => name !== basename(grown)).sort();
-    return [...full, ...names.filter((name) => name === basename(grown))].map((name) =>
-      join(dirname(grown), name),
-    );
-  };
-  /** The rows in whole lines of files. */
-  const idsIn = (...of: string[]) =>
-    of
-      .flatMap((file) => readFileSync(file, "utf8").split("\n").slice(0, -1))
-      .flatMap((line) => JSON.parse(line).row?.id ?? [])
-      .sort();
+/** The file, which may not be there yet, behind full ones: on PostgreSQL each server begins with one of its own. */
+const parts = () => {
+  const names = readdirSync(dirname(grown)).filter((name) => name.startsWith(basename(grown)));
+  const full = names.filter((name) => name !== basename(grown)).sort();
+  return [...full, ...names.filter((name) => name === basename(grown))].map((name) =>
+    join(dirname(grown), name),
+  );
+};
+/** The rows in whole lines of files. */
+const idsIn = (...of: string[]) =>
+  of
+    .flatMap((file) => readFileSync(file, "utf8").split("\n").slice(0, -1))
+    .flatMap((line) => JSON.parse(line).row?.id ?? [])
+    .sort();
 
+describe("the export of a server as the trail grows", () => {
   test("has every row soon, once, and is found to be whole; a server that starts again goes on", async () => {
     const whole = await exported();
     await until(
@@ -131,6 +131,21 @@ describe("the export of a server as the trail grows", () => {
     const { code, said } = await check(...parts());
     expect([code, said.at(-1)]).toEqual([0, "nothing is missing"]);
   });
+});
+
+test("an export goes on from the file that a server writes as the trail grows", async () => {
+  const whole = await exported();
+  await until(
+    () => idsIn(...parts()),
+    (ids) => ids.length >= idsIn(whole).length,
+  );
+  const copies = parts().map((part) => written(readFileSync(part, "utf8")));
+  await makeRunner("five");
+  const more = await exported(copies.at(-1));
+  // The runner and its token.
+  expect(idsIn(more)).toHaveLength(2);
+  const { code, said } = await check(...copies, more);
+  expect([code, said.at(-1)]).toEqual([0, "nothing is missing"]);
 });
 
 describe("chartroom audit check misses", () => {
@@ -202,6 +217,6 @@ describe("chartroom audit check misses", () => {
       server.dataDir,
     ]);
     expect([since.code, since.stdout]).toEqual([1, ""]);
-    expect(since.stderr).toContain("does not end with the heads of the chains");
+    expect(since.stderr).toContain("it is no export, or a part of one");
   });
 });

@@ -27,12 +27,23 @@ export async function exportAudit(
   }
 }
 
+/** Returns the heads that a file has reached: those at the end of an export, or of a file that a server writes as the trail grows. */
 async function headsOf(file: string): Promise<readonly NamedHead[]> {
   let heads: readonly NamedHead[] | undefined;
-  for await (const line of linesOf(file)) heads = "heads" in line ? line.heads : undefined;
+  const reached = new Map<string | null, NamedHead>();
+  let isContinuous = false;
+  for await (const line of linesOf(file)) {
+    heads = "heads" in line ? line.heads : undefined;
+    if ("reached" in line) isContinuous = true;
+    const ends = "reached" in line ? line.reached : "after" in line ? line.after : [];
+    // Rows that were written again after a kill do not take back what a chain has reached.
+    for (const head of ends)
+      if (head.sequence >= (reached.get(head.chain)?.sequence ?? 0)) reached.set(head.chain, head);
+  }
   if (heads) return heads;
+  if (isContinuous) return [...reached.values()];
   throw new StartError(
-    `${file} does not end with the heads of the chains: it is no export, or a part of one`,
+    `${file} names no heads of the chains at its end, and none that they have reached: it is no export, or a part of one`,
   );
 }
 
