@@ -3,6 +3,9 @@ import { valueUnusable } from "../error.ts";
 /** A name or an IPv4 address that a remote may have as its host, or an IPv6 address, which URL has checked. */
 const HOST_NAME = /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$|^\[/;
 
+/** A part of a name between two dots that a name server can know; git hosts have underscores, too. */
+const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
+
 /**
  * Returns the host of a new credential in the form in which those of remotes are looked up: in
  * lower case, with the port unless it is that of https.
@@ -22,5 +25,7 @@ export function credentialHost(given: string): string {
 }
 
 function hostOf(url: URL | null): string | undefined {
-  return url && url.port !== "0" && HOST_NAME.test(url.hostname) ? url.host : undefined;
+  if (!url || url.port === "0" || !HOST_NAME.test(url.hostname)) return undefined;
+  const isKnown = url.hostname.startsWith("[") || url.hostname.split(".").every((label) => LABEL.test(label));
+  return isKnown ? url.host : undefined;
 }
