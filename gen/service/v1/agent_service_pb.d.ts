@@ -38,7 +38,8 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
   /**
    * The name of the run that people see, at most 100 characters without control
    * characters. Need not be unique; may be empty. With `resume_from`, empty means
-   * the name of that run.
+   * the name of that run. An environment that is made for the run is named like it,
+   * and everyone in the organization reads that.
    *
    * @generated from field: string name = 3;
    */

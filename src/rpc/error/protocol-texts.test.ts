@@ -71,6 +71,7 @@ describe("what is said of JSON that is no request", () => {
     for (const text of [JSON.stringify(annotations), `{"annotations":{"${SECRET}":"","${SECRET}":""}}`]) {
       const message = said(text, CreateProjectRequestSchema as never);
       expect(message).toContain(SECRET);
+      expect(redactErrorMessage(message)).toMatch(/: a (?:value of the map has|key comes) /);
       expect(redactErrorMessage(message)).not.toContain(SECRET);
     }
   });
@@ -78,7 +79,14 @@ describe("what is said of JSON that is no request", () => {
   test.each([
     ['{"hots": "x"}', `${HOST_TOKEN}: key "hots" is unknown`],
     ['{"host": 7}', "expected string"],
-    ['{"host": "a", "host": "b"}', HOST_TOKEN],
+    ['{"host": "a", "host": "b"}', `${HOST_TOKEN}: a key comes more than once`],
+    ['{"a-b": 1}', `${HOST_TOKEN}: a key is unknown`],
+    ["null", `${HOST_TOKEN}: expected an object`],
+    ["[{}]", `${HOST_TOKEN}: expected an object`],
+    ['"host"', `${HOST_TOKEN}: expected an object`],
+    ['{"subject": 7}', "cannot decode message service.v1.Subject from JSON: expected an object"],
+    ['{"subject": true}', "cannot decode message service.v1.Subject from JSON: expected an object"],
+    ['{"source": "PAT"}', "TokenSource from JSON: expected one of its names, or their numbers"],
     ["{", "at position 1 (line 1 column 2)"],
     [" ", "Unexpected end of JSON input"],
     ['{"host": "x"', "in JSON at position 12 (line 1 column 13)"],

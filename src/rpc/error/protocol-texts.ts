@@ -65,6 +65,15 @@ const REASONS: readonly RegExp[] = [
   /^[^"\d]{1,80} JSON at position \d+(?: \(line \d+ column \d+\))?$/,
 ];
 
+/** The reasons that quote what the caller sent, each behind what it says of whom, and in words that quote nothing. */
+const QUOTING_REASONS: readonly (readonly [RegExp, RegExp, string])[] = [
+  [/^/, /^duplicate (?:object|map) key /, "a key comes more than once"],
+  [/^/, /^key ".*" is unknown$/s, "a key is unknown"],
+  [/^/, /^map entry /, "a value of the map has the wrong type"],
+  [/decode message service\./, /^(?:null$|true$|false$|-?\d|"|(?:Array|string)\()/, "expected an object"],
+  [/decode enum /, /^/, "expected one of its names, or their numbers"],
+];
+
 /** The parser's message when it quotes the text around an error. */
 const QUOTING = / is not valid JSON$/;
 
@@ -92,7 +101,8 @@ export function redactErrorMessage(message: string): string {
     const known = reason.exec(why);
     if (known) return withJsonNames(`${what}: ${known[0]}`);
   }
-  return withJsonNames(what);
+  const quoting = QUOTING_REASONS.find(([whom, reason]) => whom.test(what) && reason.test(why));
+  return withJsonNames(quoting ? `${what}: ${quoting[2]}` : what);
 }
 
 /** Puts the JSON names in place of those of the .proto files: errors have one name for a field. */

@@ -121,6 +121,6 @@ function sequenceIn(place: string): bigint {
 function unusable(expected: string) {
   return valueUnusable(
     "Last-Event-ID",
-    `Last-Event-ID must be ${expected}; leave it out to begin at the start`,
+    `Last-Event-ID must be ${expected}; leave it out to begin where the request says`,
   );
 }
