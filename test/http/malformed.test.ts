@@ -56,6 +56,9 @@ describe("on HTTP/1", () => {
     ["no host", "GET / HTTP/1.1\r\n\r\n"],
     ["two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"],
     ["one host twice", "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\nhOsT: a\r\n\r\n"],
+    ["another host in the target", "GET http://b/count HTTP/1.1\r\nHost: a\r\n\r\n"],
+    ["a user in the target", "GET http://a@a/count HTTP/1.1\r\nHost: a\r\n\r\n"],
+    ["a target of another scheme", "GET ftp://a/count HTTP/1.1\r\nHost: a\r\n\r\n"],
     ["an impossible host", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"],
     ["a broken chunk", "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"],
     ["TLS", Buffer.from("16030100a5010000a10303", "hex")],
@@ -65,6 +68,13 @@ describe("on HTTP/1", () => {
     expect(text).toMatch(/\r\ncontent-type: application\/json\r\n/i);
     expect(text).toMatch(/\r\nconnection: close\r\n/i);
     expect(refusalIn(text)).toEqual(MALFORMED);
+  });
+
+  test("a target in absolute form is that of its path", async () => {
+    for (const target of ["http://a/count?x=http://b/", "HTTP://A/count", "https://a/count"]) {
+      const rest = "HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+      expect(await answerTo(`POST ${target} ${rest}`)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*"bytes":2/s);
+    }
   });
 
   test("headers over 16 KiB are answered 431", async () => {

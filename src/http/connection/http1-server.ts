@@ -9,7 +9,7 @@ import {
   rejectConnection,
   UNKNOWN_EXPECTATION,
 } from "../dispatch/rejected-request.ts";
-import { hasValidTarget } from "../dispatch/request-target.ts";
+import { hasValidTarget, takeOriginForm } from "../dispatch/request-target.ts";
 import { destroyWithin } from "./close-connection.ts";
 import type { Connection } from "./connections.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
@@ -52,6 +52,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     // A request behind one that ended the connection, or too late.
     if (!connection || !req.socket.writable) return;
     const exchange = new Http1Exchange(context, connection, req, res, isWaiting);
+    takeOriginForm(req);
     exchange.handle(refusal ?? (hasValidTarget(req) ? undefined : MALFORMED));
   };
 

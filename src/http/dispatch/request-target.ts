@@ -21,11 +21,30 @@ export function hasValidTarget(req: HttpRequest): boolean {
   const { host } = req.headers;
   const authority = "authority" in req ? req.authority : host;
   if (!authority || (host !== undefined && !isSameHost(host, authority)) || namesTwoHosts(req)) return false;
+  if (isAbsolute(req.url ?? "")) return false;
   const isPlain = PLAIN_PATH.test(req.url ?? "");
   if (isPlain && authority === validAuthority) return true;
   const isValid = URL.canParse(req.url ?? "", `http://${authority}`);
   if (isPlain && isValid) validAuthority = authority;
   return isValid;
+}
+
+/** The absolute form of a target, in which proxies are asked: its host, and the path behind it. */
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#\\@]+)([/?].*)?$/is;
+
+/**
+ * Puts the path in the place of a target in absolute form, which servers must take (RFC 9112, section 3.2.2). One
+ * whose host is not that of the header `Host` stays, and has no valid target.
+ */
+export function takeOriginForm(req: HttpRequest): void {
+  const [, authority, path = ""] = ABSOLUTE_FORM.exec(req.url ?? "") ?? [];
+  if (authority === undefined || !isSameHost(authority, req.headers.host ?? "")) return;
+  req.url = path.startsWith("/") ? path : `/${path}`;
+}
+
+/** Returns whether a target is in absolute form. */
+function isAbsolute(url: string): boolean {
+  return /^[^/].*:\/\//s.test(url);
 }
 
 function isSameHost(one: string, other: string): boolean {
