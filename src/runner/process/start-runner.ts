@@ -29,6 +29,7 @@ import { poll } from "../protocol/work-loop.ts";
 import { environmentAnswers } from "../questions/environment-answers.ts";
 import { runQuestionLoop } from "../questions/question-loop.ts";
 import { findWorkingTree, prepareWorkDir } from "../steps/work-dirs.ts";
+import { spreadSubfolders } from "../steps/workspace.ts";
 import { createCommandRunner } from "./command.ts";
 import { endOrphanedGroups, openCommandRecord } from "./command-record.ts";
 import { Limiter } from "./limiter.ts";
@@ -145,6 +146,7 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
     if (left > 0) log.warn({ count: left }, "commands that an earlier runner left behind were ended");
     const record = await openCommandRecord(commands);
     const programs = { run: createCommandRunner(signalGroup, { record }), path };
+    await spreadSubfolders(programs, places.workspaces);
     const isolation = await options.isolation.create({ programs, record, folder: join(folder, "isolation") });
     const runApart = isolation.runGit;
     const git = await prepareGit({ programs, folder: join(folder, "git"), remotes, sshKeyFile, runApart });

@@ -142,6 +142,15 @@ async function copyByNode(from: string, to: string): Promise<void> {
   });
 }
 
+/**
+ * Marks a folder as one whose subfolders are not related, where the file system can (chattr(1), the attribute T). Ext4
+ * then makes the files of each workspace in another part of the disk; in one part, each new file passes over all that
+ * were removed there in the last minutes, by runners or others.
+ */
+export async function spreadSubfolders(programs: Programs, folder: string): Promise<void> {
+  await succeeds(programs, "chattr", ["+T", folder]);
+}
+
 /** Returns whether a program is there and succeeds. */
 async function succeeds(programs: Programs, program: string, args: readonly string[]): Promise<boolean> {
   return (await errorOutput(programs, program, args).catch(() => program)) === "";
