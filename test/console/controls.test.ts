@@ -124,6 +124,11 @@ test("what cannot be loaded leaves the page as it is, and comes once the server 
   await page.getByRole("heading", { name: "This page could not be loaded" }).waitFor();
   await runners.waitFor();
   await look(page);
+  await page.setViewportSize({ width: 380, height: 800 });
+  const label = page.getByRole("button", { name: "Try again" }).getByText("Try again");
+  const [shown, whole] = await label.evaluate(({ clientWidth, scrollWidth }) => [clientWidth, scrollWidth]);
+  expect(shown).toBe(whole);
+  await page.setViewportSize({ width: 1280, height: 800 });
   await page.unroute(scripts);
   await page.unroute(isHome);
   await page.getByRole("heading", { name: "Runners", level: 1 }).waitFor();
