@@ -489,7 +489,8 @@ describe("a run", () => {
     await message.press("Control+Enter");
     const ended = page.getByRole("alert").filter({ hasText: "Your session has ended." });
     await ended.waitFor();
-    await page.locator(".composer").getByRole("alert").waitFor();
+    const failed = page.locator(".composer").getByRole("alert");
+    await failed.getByText("You are no longer signed in: sign in again, then try it once more.").waitFor();
     await message.fill("echo typed before and after");
     const second = await context.newPage();
     await second.goto(`${server.url}/sign-in#${await signInLink(server, "admin@localhost")}`);

@@ -22,13 +22,19 @@ export function failureOf(thrown: unknown): Failure {
   const reason = detail?.reason ?? ErrorReason.UNSPECIFIED;
   const answered = error.metadata.has("x-request-id");
   return {
-    sentence: answered ? capitalized(error.rawMessage) : unanswered(error),
+    sentence: answered ? answeredWith(error) : unanswered(error),
     reason,
     reasonName: reason === ErrorReason.UNSPECIFIED ? "" : (ErrorReason[reason] ?? ""),
     field: detail?.metadata.field ?? detail?.metadata.path ?? violatedFields(error),
     requestId: error.metadata.get("x-request-id") ?? "",
   };
 }
+
+/** The server's sentence; that about its session is for programs, which have no page to sign in on. */
+const answeredWith = ({ code, rawMessage }: ConnectError): string =>
+  code === Code.Unauthenticated
+    ? "You are no longer signed in: sign in again, then try it once more."
+    : capitalized(rawMessage);
 
 function unanswered(error: ConnectError): string {
   if (error.code === Code.Canceled) return "The call was cancelled.";
