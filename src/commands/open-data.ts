@@ -1,5 +1,5 @@
 import "../services/access/hooks.ts";
-import { closeSync, existsSync, openSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { type Config, type DataConfig, keyFileOf } from "../config/config.ts";
@@ -19,7 +19,7 @@ import type { StoreOptions } from "../store/sqlite/open.ts";
 import type { Reader, Store } from "../store/store.ts";
 import { InUse, openDatabase } from "./open-database.ts";
 import { makeFolder } from "./preflight.ts";
-import { hasHadServer, SERVER_URL_FILE, TRACES } from "./server-url.ts";
+import { hasHadServer, SERVER_URL_FILE } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
 
 /** Rethrows a domain error as a StartError, which the operator can fix; any other as it is. */
@@ -54,9 +54,6 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
   const { dataDir } = config;
   makeFolder(dataDir);
   requireWhole(config);
-  // Before the key file, so that this is never alone after a first start that was cut short.
-  if (!config.databaseUrl)
-    openOrThrow(config, () => closeSync(openSync(join(dataDir, DATABASE_FILE), "a", 0o600)));
   const keys = readKeys(config);
   const shared = {
     now: Date.now,
@@ -103,7 +100,7 @@ function requireDatabase(config: DataConfig): void {
 
 /** Requires that no part of the data in a folder is known to be lost. @throws StartError */
 function requireWhole({ dataDir, databaseUrl }: DataConfig): void {
-  const lost = databaseUrl ? undefined : lostData(dataDir, TRACES);
+  const lost = databaseUrl ? undefined : lostData(dataDir, SERVER_URL_FILE);
   if (lost) throw new StartError(`${lost.what}: ${lost.advice}`);
 }
 

@@ -8,9 +8,6 @@ export type UrlConfig = Pick<Config, "dataDir" | "baseUrl" | "host" | "port" | "
 /** The file of the URL. It is kept once there is an organization. */
 export const SERVER_URL_FILE = "server.url";
 
-/** The files that a first start makes in its data folder after the database. */
-export const TRACES: readonly string[] = ["key.json", SERVER_URL_FILE];
-
 /** Returns whether a server has had an organization in a data folder. */
 export const hasHadServer = (dataDir: string): boolean => existsSync(fileIn(dataDir));
 

@@ -51,8 +51,7 @@ const LOSSES: readonly Loss[] = [
   {
     name: "the database",
     lost: ["", "-wal", "-shm"],
-    what: (folder) =>
-      `there is no chartroom.db in ${folder}, where a server has left key.json and server.url`,
+    what: (folder) => `there is no chartroom.db in ${folder}, where a server has left server.url`,
     advice: "put it back, or restore a backup; for a new installation, name another folder",
   },
 ];

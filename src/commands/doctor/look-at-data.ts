@@ -13,7 +13,7 @@ import { DATABASE_FILE } from "../../store/sqlite/database-file.ts";
 import { emptiedData, lostData } from "../../store/sqlite/lost-files.ts";
 import type { ReadOnlyStore } from "../../store/store.ts";
 import { addressOf, asDatabaseError } from "../open-database.ts";
-import { hasHadServer, SERVER_URL_FILE, TRACES } from "../server-url.ts";
+import { hasHadServer, SERVER_URL_FILE } from "../server-url.ts";
 import { StartError } from "../start-error.ts";
 import { type Finding, note, ok, wrong } from "./finding.ts";
 
@@ -99,7 +99,7 @@ async function openForReading(config: Config): Promise<ReadOnlyStore> {
 async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
   const file = join(dataDir, DATABASE_FILE);
   // Before the database is opened, which would make a new log.
-  const lost = lostData(dataDir, TRACES);
+  const lost = lostData(dataDir, SERVER_URL_FILE);
   if (lost) return [wrong("database", lost.what, lost.advice)];
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) {

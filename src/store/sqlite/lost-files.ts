@@ -13,14 +13,13 @@ const NEW_ELSEWHERE =
 
 /**
  * Returns what has been lost of the data in a folder; undefined where nothing is known to be.
- * @param traces names of the files that a first start makes there after the database
+ * @param trace name of the file that a first start makes there after the database; a key file may be there before
  */
-export function lostData(dataDir: string, traces: readonly string[]): LostData | undefined {
+export function lostData(dataDir: string, trace: string): LostData | undefined {
   const isThere = (name: string) => existsSync(join(dataDir, name));
-  // The traces first, since a first start may be making them.
-  const left = traces.filter(isThere);
-  if (left.length > 0 && !isThere(DATABASE_FILE)) {
-    const what = `there is no ${DATABASE_FILE} in ${dataDir}, where a server has left ${left.join(" and ")}`;
+  // The trace first, since a first start may be making both.
+  if (isThere(trace) && !isThere(DATABASE_FILE)) {
+    const what = `there is no ${DATABASE_FILE} in ${dataDir}, where a server has left ${trace}`;
     return { what, advice: `put it back, or restore a backup; ${NEW_ELSEWHERE}` };
   }
   // The engine makes the log before its index and removes it after it: no kill leaves the index alone.
