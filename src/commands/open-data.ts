@@ -162,7 +162,6 @@ async function openFolder(config: DataConfig, options: Omit<StoreOptions, "dataD
 
 /** Locks the data folder for this process. @returns undefined when another one holds it @throws StartError */
 export async function lockData(config: DataConfig): Promise<FolderLock | undefined> {
-  // It may open the database, which would make a new log.
   requireWhole(config);
   const { lockFolder } = await import("../store/sqlite/lock.ts");
   return openOrThrow(config, () => lockFolder(config.dataDir));

@@ -37,12 +37,6 @@ interface Loss {
 const LOSSES: readonly Loss[] = [
   {
     name: "the log of changes",
-    lost: ["-wal"],
-    what: (folder) => `there is no chartroom.db-wal in ${folder}`,
-    advice: "put it back, or restore a backup; to go on without what was in it, remove chartroom.db-shm",
-  },
-  {
-    name: "the log of changes and its index",
     lost: ["-wal", "-shm"],
     what: (folder) =>
       `nothing was ever made in the chartroom.db in ${folder}, where a server has left server.url`,
@@ -74,17 +68,6 @@ describe("a data folder that has lost", () => {
     const server = await startHostedServer({ dataDir: copyWithout() });
     expect((await post({ ...server, token: killed.token }, "ProjectService/ListProjects")).status).toBe(200);
     await server.stop();
-  });
-
-  test("a part goes on with the rest, once the operator has said so", async () => {
-    const folder = copyWithout();
-    await (await startHostedServer({ dataDir: folder })).stop();
-    cpSync(join(killed.dataDir, "chartroom.db-shm"), join(folder, "chartroom.db-shm"));
-    const list = ["organization", "list", "--data-dir", folder];
-    const { code, stderr } = await runHostedCommand(list);
-    expect([code, stderr]).toEqual([1, expect.stringContaining(`there is no chartroom.db-wal in ${folder}`)]);
-    rmSync(join(folder, "chartroom.db-shm"));
-    expect(await runHostedCommand(list)).toMatchObject({ code: 0, stderr: "" });
   });
 });
 

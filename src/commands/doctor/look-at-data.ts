@@ -98,7 +98,6 @@ async function openForReading(config: Config): Promise<ReadOnlyStore> {
 
 async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
   const file = join(dataDir, DATABASE_FILE);
-  // Before the database is opened, which would make a new log.
   const lost = lostData(dataDir, SERVER_URL_FILE);
   if (lost) return [wrong("database", lost.what, lost.advice)];
   const size = statSync(file, { throwIfNoEntry: false })?.size;

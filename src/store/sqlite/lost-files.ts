@@ -18,17 +18,9 @@ const NEW_ELSEWHERE =
 export function lostData(dataDir: string, trace: string): LostData | undefined {
   const isThere = (name: string) => existsSync(join(dataDir, name));
   // The trace first, since a first start may be making both.
-  if (isThere(trace) && !isThere(DATABASE_FILE)) {
-    const what = `there is no ${DATABASE_FILE} in ${dataDir}, where a server has left ${trace}`;
-    return { what, advice: `put it back, or restore a backup; ${NEW_ELSEWHERE}` };
-  }
-  // The engine makes the log before its index and removes it after it: no kill leaves the index alone.
-  const log = `${DATABASE_FILE}-wal`;
-  if (!isThere(`${DATABASE_FILE}-shm`) || isThere(log)) return undefined;
-  return {
-    what: `there is no ${log} in ${dataDir}, the part of the database with what was written last`,
-    advice: `put it back, or restore a backup; to go on without what was in it, remove ${DATABASE_FILE}-shm`,
-  };
+  if (!isThere(trace) || isThere(DATABASE_FILE)) return undefined;
+  const what = `there is no ${DATABASE_FILE} in ${dataDir}, where a server has left ${trace}`;
+  return { what, advice: `put it back, or restore a backup; ${NEW_ELSEWHERE}` };
 }
 
 /** Returns that a database in which nothing was ever made is not the one that a folder's server had. */
