@@ -470,7 +470,7 @@ describe("the wire reference and the contract", () => {
 
 const handedOver = join(ROOT, "../shared/contract");
 describe("the copies of the wire reference", () => {
-  const each = existsSync(handedOver) ? test : test.skip;
+  const each = existsSync(handedOver) ? test : test.skip; // Nothing to compare with where ../shared is not next to this clone.
   each.each(NAMES)(
     "%s is what was handed over (skipped where ../shared is not next to this clone)",
     (name) => {

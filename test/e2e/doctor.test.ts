@@ -351,7 +351,8 @@ describe("a folder", () => {
   const asNobody = (command: string, ...args: string[]) =>
     spawnSync(command, args, { encoding: "utf8", ...UNPRIVILEGED, cwd: "/" });
   const canBeNobody = process.getuid?.() === 0 && asNobody("test", "-r", program).status === 0;
-  (canBeNobody ? test : test.skip)("of another user is called that (needs root)", () => {
+  const asAnother = canBeNobody ? test : test.skip; // Only root starts programs of another user, who must be able to read this clone.
+  asAnother("of another user is called that (needs root)", () => {
     const parent = temporaryFolder();
     const folder = join(parent, "data");
     cpSync(sound, folder, { recursive: true });

@@ -152,7 +152,9 @@ test("the service is reached at its own address, and at no other port of it", as
   expect((await place.sh(`curl -sS --noproxy '' http://127.0.0.1:${page}/`)).text).toContain(REACHED);
 });
 
-(hasIpv6 ? test : test.skip)("the service is reached at an address of IPv6", async () => {
+const testOnIpv6 = hasIpv6 ? test : test.skip; // This machine has no address of IPv6 to try.
+
+testOnIpv6("the service is reached at an address of IPv6", async () => {
   const port = variables.TCP6 ?? "";
   const place = await enterWith({ serverUrl: `http://[::1]:${port}` });
   const script = python(

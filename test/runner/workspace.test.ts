@@ -184,48 +184,45 @@ describe("a workspace that is removed", () => {
     expect(existsSync(workspace.folder)).toBe(false);
   });
 
-  // Only root can start a process as another user; the tests' own user is either root, whom no
-  // mode keeps out, or no root.
-  (process.getuid?.() === 0 ? test : test.skip)(
-    "is gone also when its commands made it read-only",
-    async () => {
-      const NOBODY = 65_534;
-      const folder = temporaryFolder();
-      const tree = join(folder, ID, "tree");
-      mkdirSync(join(tree, "closed/deep"), { recursive: true });
-      writeFileSync(join(tree, "closed/deep/file"), "x", { mode: 0o400 });
-      chmodSync(folder, 0o777);
-      execFileSync("chown", ["-R", `${NOBODY}:${NOBODY}`, join(folder, ID)]);
-      for (const name of ["closed/deep", "closed", ""]) chmodSync(join(tree, name), 0o500);
-      const child = spawn(
-        process.execPath,
-        [
-          "--input-type=module",
-          "-e",
-          `
+  // The tests' own user is either root, whom no mode keeps out, or no root.
+  const asAnother = process.getuid?.() === 0 ? test : test.skip; // Only root can start a process as another user.
+  asAnother("is gone also when its commands made it read-only", async () => {
+    const NOBODY = 65_534;
+    const folder = temporaryFolder();
+    const tree = join(folder, ID, "tree");
+    mkdirSync(join(tree, "closed/deep"), { recursive: true });
+    writeFileSync(join(tree, "closed/deep/file"), "x", { mode: 0o400 });
+    chmodSync(folder, 0o777);
+    execFileSync("chown", ["-R", `${NOBODY}:${NOBODY}`, join(folder, ID)]);
+    for (const name of ["closed/deep", "closed", ""]) chmodSync(join(tree, name), 0o500);
+    const child = spawn(
+      process.execPath,
+      [
+        "--input-type=module",
+        "-e",
+        `
         import { createCommandRunner } from "./src/runner/process/command.ts";
         import { removeWorkspace, workspaceAt } from "./src/runner/steps/workspace.ts";
         const [, root, id] = process.argv;
         const programs = { run: createCommandRunner((group, signal) => process.kill(-group, signal)), path: process.env.PATH };
         await removeWorkspace(programs, workspaceAt(root, id));
         `,
-          folder,
-          ID,
-        ],
-        {
-          cwd: join(import.meta.dirname, "../.."),
-          uid: NOBODY,
-          gid: NOBODY,
-          stdio: ["ignore", "inherit", "pipe"],
-        },
-      );
-      let complaints = "";
-      child.stderr.on("data", (text) => {
-        complaints += text;
-      });
-      await once(child, "close");
-      expect([child.exitCode, complaints.replace(/.*ExperimentalWarning.*\n.*\n/, "")]).toEqual([0, ""]);
-      expect(readdirSync(folder)).toEqual([]);
-    },
-  );
+        folder,
+        ID,
+      ],
+      {
+        cwd: join(import.meta.dirname, "../.."),
+        uid: NOBODY,
+        gid: NOBODY,
+        stdio: ["ignore", "inherit", "pipe"],
+      },
+    );
+    let complaints = "";
+    child.stderr.on("data", (text) => {
+      complaints += text;
+    });
+    await once(child, "close");
+    expect([child.exitCode, complaints.replace(/.*ExperimentalWarning.*\n.*\n/, "")]).toEqual([0, ""]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
 });

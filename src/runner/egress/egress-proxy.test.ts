@@ -123,8 +123,7 @@ test("a refused tunnel and a refused request say which policy decides", async ()
   expect(seen).toEqual([refused, refused]);
 });
 
-/** Elsewhere 127.0.0.1 is the only address of the loopback. */
-const testOnLinux = process.platform === "linux" ? test : test.skip;
+const testOnLinux = process.platform === "linux" ? test : test.skip; // Elsewhere 127.0.0.1 is the only address of the loopback.
 
 testOnLinux(
   "a name is looked up once for a connection, which goes to the address that was checked",
