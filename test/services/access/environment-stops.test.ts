@@ -6,6 +6,7 @@ import { continueStops } from "../../../src/jobs/stops.ts";
 import { AccountService } from "../../../src/services/access/account-service.ts";
 import { ROWS_PER_TRANSACTION } from "../../../src/services/call/row-budget.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
+import { afterWrites } from "../../harness/after-writes.ts";
 import { insertTestMember, type TestMember } from "../../harness/member.ts";
 import { openTestStore, operationsOf, type TestStore, userOf } from "../../harness/test-store.ts";
 import { servicesOf } from "../services.ts";
@@ -87,7 +88,7 @@ describe("blocking an account with many environments", () => {
     const ids = await many();
     await block();
     const draining = new AbortController();
-    const leave = made.store.onCommit(() => draining.abort());
+    const leave = afterWrites(made.store, () => draining.abort());
     expect(await continueStops(made.store, draining.signal)).toBe(1);
     leave();
     expect(await wantedRunning()).toEqual(ids.slice(2 * ROWS_PER_TRANSACTION));

@@ -24,6 +24,7 @@ import { findSetPolicies, updatePolicies } from "../../../src/store/policy/organ
 import { builderOf } from "../../../src/store/query-builder.ts";
 import type { Schema } from "../../../src/store/schema.ts";
 import { type Store, SYSTEM, within } from "../../../src/store/store.ts";
+import { afterWrites } from "../../harness/after-writes.ts";
 import { withRawData } from "../../harness/raw-data.ts";
 import { countedBytes, storageProblems } from "../../harness/stored-bytes.ts";
 import { contextOf, DAY_MS, openTestStore, START_MS, type TestStore } from "../../harness/test-store.ts";
@@ -189,11 +190,10 @@ describe("executions of workflows", () => {
         .values([1, 2].map((place) => ({ ...file, base: 1, place, body: "{}" })))
         .execute();
     });
-    const left: Promise<number>[] = [];
-    const leave = made.store.onCommit(() => left.push(count("step_log")));
+    const counts = [pieces];
+    const leave = afterWrites(made.store, async () => void counts.push(await count("step_log")));
     expect(await apply({ executions: { days: 30, count: 0 } })).toEqual([["executions", 1]]);
     leave();
-    const counts = [pieces, ...(await Promise.all(left))].sort((a, b) => b - a);
     for (const [at, before] of counts.entries())
       expect(before - (counts[at + 1] ?? 0)).toBeLessThanOrEqual(100);
     for (const table of [
@@ -392,7 +392,7 @@ describe("executions of workflows", () => {
     made.clock.now += 2 * DAY_MS;
     const keep = retention({ executions: { days: 1, count: 0 } });
     const draining = new AbortController();
-    const leave = made.store.onCommit(() => draining.abort());
+    const leave = afterWrites(made.store, () => draining.abort());
     let removed = 0;
     const onRemoved = ({ rows }: { rows: number }) => {
       removed += rows;
@@ -494,11 +494,10 @@ describe("agent executions", () => {
       await builderOf(db).insertInto("environment_file_diff").values(places).execute();
     });
     made.clock.now += 31 * DAY_MS;
-    const left: Promise<number>[] = [];
-    const leave = made.store.onCommit(() => left.push(count("environment_file_diff")));
+    const counts = [250];
+    const leave = afterWrites(made.store, async () => void counts.push(await count("environment_file_diff")));
     expect(await apply(keep)).toEqual([["agentExecutions", 2]]);
     leave();
-    const counts = [250, ...(await Promise.all(left))].sort((a, b) => b - a);
     for (const [at, before] of counts.entries())
       expect(before - (counts[at + 1] ?? 0)).toBeLessThanOrEqual(100);
     for (const table of ["agent_execution", "environment_changes", "environment_file_diff"] as const)

@@ -1,11 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { afterEach, beforeEach, expect, jest, test } from "@jest/globals";
+import { afterEach, beforeEach, expect, test } from "@jest/globals";
 import { RunnerService as Contract } from "#gen/service/v1/runner_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { RunnerService } from "../../../src/services/access/runner-service.ts";
 import { repeatableKey } from "../../../src/services/call/idempotency.ts";
 import { countEnvironmentsOfRunner } from "../../../src/store/environment/environment.ts";
+import { afterWrites } from "../../harness/after-writes.ts";
 import { contextOf, openTestStore, type TestStore } from "../../harness/test-store.ts";
 import { type Services, servicesOf } from "../services.ts";
 
@@ -46,14 +47,12 @@ const left = (id = runnerId) => countEnvironmentsOfRunner(opened.store.reader, c
 
 test("a runner with many environments loses them first, and a repetition goes on after a failure", async () => {
   const leaving = new AbortController();
-  const write = opened.store.write.bind(opened.store);
-  jest.spyOn(opened.store, "write").mockImplementationOnce(async (...part) => {
-    const isDone = await write(...part);
+  const leave = afterWrites(opened.store, () => {
     leaving.abort(new ConnectError("the client left", Code.Canceled));
-    return isDone;
   });
   expect(await left()).toBe(ENVIRONMENTS);
   await expect(removeRunner({ leaving })).rejects.toThrow();
+  leave();
   expect(await left()).toBeLessThan(ENVIRONMENTS);
   expect((await services.runners.getRunner({ runnerId })).runner?.runnerId).toBe(runnerId);
   await removeRunner();

@@ -11,6 +11,7 @@ import {
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { insertPendingStop } from "../../../src/store/workflow/pending-stop.ts";
+import { afterWrites } from "../../harness/after-writes.ts";
 import { refuse } from "../../harness/refusing-trigger.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 import {
@@ -40,15 +41,14 @@ const many = (): Promise<string> =>
 const goOn = () => continueStops(made.store);
 const stopsLeft = () => builderOf(made.store.reader).selectFrom("pending_stop").selectAll().execute();
 
-/** Records what each commit did: how many rows the record has more than before it. */
-function watchCommits() {
-  const counts: Promise<number>[] = [];
-  const leave = made.store.onCommit(() => {
-    counts.push(made.history(caller).then(({ audit }) => audit.length));
+/** Records what each write but the first did: how many rows the record has more than before it. */
+function watchWrites() {
+  const totals: number[] = [];
+  const leave = afterWrites(made.store, async () => {
+    totals.push((await made.history(caller)).audit.length);
   });
-  return async () => {
+  return () => {
     leave();
-    const totals = await Promise.all(counts);
     return totals.slice(1).map((total, index) => total - (totals[index] ?? 0));
   };
 }
@@ -57,12 +57,12 @@ describe("a stop of many actions", () => {
   test("goes on in turns of a bounded number of rows, and ends the execution with the last", async () => {
     const { id } = await workflows.start(await many());
     await runner.lease(1);
-    const rows = watchCommits();
+    const rows = watchWrites();
     await workflows.cancelWorkflowExecution({ workflowExecutionId: id });
     expect(await workflows.execution(id)).toMatchObject({ status: { phase: Phase.STOPPING } });
     expect(await stopsLeft()).toHaveLength(1);
     expect(await goOn()).toBe(2);
-    for (const each of await rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 2);
+    for (const each of rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 2);
     expect(await stopsLeft()).toEqual([]);
     expect(await workflows.execution(id)).toMatchObject({
       status: {
@@ -183,10 +183,10 @@ test("a stop gets past any number of executions that wait for their runners", as
   expect(await stopsLeft()).toHaveLength(1);
   // Ends a job that makes no progress.
   const draining = new AbortController();
-  let commits = 0;
-  const leave = made.store.onCommit(() => {
-    commits += 1;
-    if (commits > executions) draining.abort();
+  let writes = 0;
+  const leave = afterWrites(made.store, () => {
+    writes += 1;
+    if (writes > executions) draining.abort();
   });
   await continueStops(made.store, draining.signal);
   leave();
@@ -203,21 +203,19 @@ test("a stop gets past any number of executions that wait for their runners", as
 test("the forced deletion of a workflow with much that runs goes on in turns to the last row", async () => {
   const workflowId = await many();
   for (let started = 0; started < 3; started += 1) await workflows.start(workflowId);
-  const rows = watchCommits();
+  const rows = watchWrites();
   await workflows.deleteWorkflow({ workflowId, force: true });
   expect(await removeDeletedWorkflows(made.store)).toBe(0);
   expect(await goOn()).toBeGreaterThan(3);
-  for (const each of await rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 10);
-  const left: Promise<number>[] = [];
+  for (const each of rows()) expect(each).toBeLessThanOrEqual(ROWS_PER_TRANSACTION + 10);
   const actionsLeft = async () => {
     const found = await builderOf(made.store.reader).selectFrom("workflow_action").select("id").execute();
     return found.length;
   };
-  const before = await actionsLeft();
-  const leave = made.store.onCommit(() => left.push(actionsLeft()));
+  const counts = [await actionsLeft()];
+  const leave = afterWrites(made.store, async () => void counts.push(await actionsLeft()));
   expect(await removeDeletedWorkflows(made.store)).toBe(1);
   leave();
-  const counts = [before, ...(await Promise.all(left))];
   for (const [index, count] of counts.slice(1).entries()) {
     expect((counts[index] ?? 0) - count).toBeLessThanOrEqual(100);
   }
