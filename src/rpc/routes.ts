@@ -25,6 +25,7 @@ import { healthService, type Readiness } from "./health.ts";
 import { reflectionService } from "./reflection.ts";
 import { JSON_OPTIONS } from "./request/json-options.ts";
 import { useParsedRequest } from "./request/parsed-request.ts";
+import { deadlinePassed } from "./request/request-failure.ts";
 import { type RequestReading, requestReading } from "./request/request-reading.ts";
 import { COMPRESS_MIN_BYTES } from "./response/compression.ts";
 import { passLargeMessages } from "./response/large-message.ts";
@@ -130,15 +131,15 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
   );
 }
 
-/** Returns an operation during which its caller's deadline is known. */
+/** Returns an operation during which its caller's deadline is known, and which does not begin after it. */
 function untilDeadline<I, O>(
   operation: (message: I, ctx: HandlerContext) => O,
 ): (message: I, ctx: HandlerContext) => O {
   return (message, ctx) => {
     const leftMs = ctx.timeoutMs();
-    return leftMs === undefined
-      ? operation(message, ctx)
-      : withDeadline(leftMs, () => operation(message, ctx));
+    if (leftMs === undefined) return operation(message, ctx);
+    if (leftMs <= 0) throw deadlinePassed();
+    return withDeadline(leftMs, () => operation(message, ctx));
   };
 }
 

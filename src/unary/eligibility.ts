@@ -5,7 +5,7 @@ import { GRPC_FORM } from "./grpc-form.ts";
 import type { HttpRequest } from "./unary-call.ts";
 import type { UnaryForm } from "./unary-form.ts";
 
-/** Content types of Connect, in the spelling of nearly all clients, and whether they are binary. */
+/** Content types of Connect, in the spellings that are left of all, and whether they are binary. */
 const CONNECT: ReadonlyMap<string, boolean> = new Map([
   ["application/json", false],
   ["application/json; charset=utf-8", false],

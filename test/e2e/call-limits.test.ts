@@ -158,6 +158,7 @@ describe("an address with too many refusals", () => {
       ({ status }) => status === 429,
     );
     expectRefusal(refused, "address");
+    expect(refused.header.get("ratelimit-policy")).toBe('"address";q=1;w=60');
     // All of the network of 64 bits, which one has whole.
     expectRefusal(await list(server, server.token, from("2001:db8::2:1")), "address");
     for (const path of ["/sign-in", "/workflows/x/webhooks"]) {

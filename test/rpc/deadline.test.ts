@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
@@ -8,7 +9,7 @@ import { type Answer, post, repository } from "../harness/call.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
 import { answerOf, connectHttp2, open } from "../http/http2-client.ts";
 import { expectError } from "./expected-error.ts";
-import { envelope } from "./raw-call.ts";
+import { callGrpc, callGrpcHttp1, callGrpcWeb, envelope } from "./raw-call.ts";
 
 /** What the server of this file cuts deadlines to: of every call, also of those that are to be answered in time. */
 const MOST_MS = 3_000;
@@ -75,6 +76,14 @@ describe("a deadline in Connect-Timeout-Ms", () => {
     expect(listed.projects).toEqual([]);
   });
 
+  test("that has passed already ends a read, too, compressed or not", async () => {
+    const now = { "connect-timeout-ms": "0" };
+    const plain = await post(server, "ProjectService/ListProjects", {}, server.token, now);
+    const packed = { ...now, "content-encoding": "gzip" };
+    const unusual = await post(server, "ProjectService/ListProjects", gzipSync("{}"), server.token, packed);
+    for (const answer of [plain, unusual]) expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
+  });
+
   test.each(["60000", "9999999999"])("is cut to the server's longest: %s", async (timeout) => {
     const { answer, tookMs } = await unfinished(timeout);
     expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
@@ -99,6 +108,18 @@ async function codeOfUnfinished(path: string, timeout: string, bytes: Buffer): P
 }
 
 describe("a deadline in grpc-timeout", () => {
+  test.each([
+    ["gRPC", callGrpc],
+    ["gRPC over HTTP/1.1", callGrpcHttp1],
+    ["gRPC-Web", callGrpcWeb],
+  ])("of nothing ends a read by %s", async (_, call) => {
+    for (const timeout of ["0m", "0n", "0H"]) {
+      const headers = { "grpc-timeout": timeout };
+      const error = await call(server, "ProjectService/ListProjects", envelope(Buffer.alloc(0)), headers);
+      expect(error?.code).toBe(Code.DeadlineExceeded);
+    }
+  });
+
   test.each([
     ["50m", 0],
     ["99999999H", MOST_MS - 50],

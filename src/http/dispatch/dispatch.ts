@@ -34,6 +34,7 @@ import { dispatchPlain } from "../plain-stream/dispatch-plain.ts";
 import { plainFormOf } from "../plain-stream/plain-request.ts";
 import { sessionOf } from "../sign-in/session-cookie.ts";
 import type { SessionOrigin } from "../sign-in/session-origin.ts";
+import { normalizeBodyHeaders } from "./body-headers.ts";
 import { limitCaller, warnOfTokenEnd } from "./caller-headers.ts";
 import { contentLengthOf, runRoute } from "./run-route.ts";
 import { waitBeforeBody } from "./wait-before-body.ts";
@@ -112,6 +113,7 @@ async function authenticateAndDispatch(
 ): Promise<void> {
   // A preflight that was not answered before: browsers send them without a token.
   if (req.method === "OPTIONS") return rejectPreflight(res, record);
+  normalizeBodyHeaders(req.headers);
   const path = pathOf(req.url ?? "");
   const route = options.routes.get(path);
   if (route) record.operation = route.operation;

@@ -109,7 +109,7 @@ export function createCallLimits(
     refused,
     ofAddress(address) {
       const waitMs = buckets.address.waitOf(networkOf(address), now());
-      return waitMs === 0 ? undefined : refusal("address", waitMs);
+      return waitMs === 0 ? undefined : refusal("address", waitMs, settings.refusalsPerAddress);
     },
     noteRefusal(address) {
       buckets.address.take(networkOf(address), now());
