@@ -23,7 +23,7 @@ const refusal = (answer: Answer) => [answer.status, answer.body.code, reasonOf(a
 const text = (content: string, id = "") => ({ userInput: { id, inputs: [{ text: { content } }] } });
 
 describe("a queue", () => {
-  test("takes 50 inputs of whatever kind, and no 51st", async () => {
+  test("takes 50 inputs, and no 51st that is no control input", async () => {
     run = await startLeasedAgentExecution(home);
     await run.wait([{ id: "tea", timer: "3600s" }]);
     await run.say("0");
@@ -33,7 +33,6 @@ describe("a queue", () => {
     const byRunner = home.runner.token;
     for (const [input, token] of [
       [text("x"), home.token],
-      [{ controlInput: { compact: {} } }, home.token],
       [{ agentMessage: { payload: "x", senderExecutionId: run.id } }, byRunner],
       [{ wakeEvent: { interestId: "tea", timer: {} } }, byRunner],
     ] as const) {
@@ -47,6 +46,24 @@ describe("a queue", () => {
     await run.sendControlInput({ deleteQueuedMessage: { userInputId: "7" } });
     await run.say("another");
     expect((await run.queue()).ids).toHaveLength(50);
+  });
+
+  test("that is full of messages takes what is asked of the agent at once, up to 100, and a stop", async () => {
+    run = await startLeasedAgentExecution(home);
+    for (let count = 0; count < 50; count++) await run.say(String(count));
+    await run.sendControlInput({ goal: { set: { objective: "Ship it" } } });
+    expect((await run.get()).status.goal.objective).toBe("Ship it");
+    await run.sendControlInput({ goal: { pause: {} } });
+    await run.sendControlInput({ goal: { clear: {} } });
+    expect((await run.get()).status.goal).toBeUndefined();
+    for (let count = 53; count < 100; count++) await run.sendControlInput({ compact: {} });
+    const full = await run.send({ controlInput: { compact: {} } });
+    expect(refusal(full)).toEqual([429, "resource_exhausted", "QUEUE_FULL"]);
+    expect(full.body.details[0].debug.metadata).toEqual({ limit: "100" });
+    await succeeded(
+      post(server, "AgentService/StopAgentExecution", { agentExecutionId: run.id }, home.token),
+    );
+    expect((await run.get()).spec.desiredPhase).toBe("PHASE_STOPPED");
   });
 
   test("of a run that was asked to stop, or has stopped, takes nothing", async () => {

@@ -218,6 +218,21 @@ describe("an execution", () => {
     expect(workflowExecutions.map(({ id }: Answer["body"]) => id)).toEqual([ids[0], run.executionId]);
   });
 
+  test("of which every action was cancelled has not succeeded", async () => {
+    const { token } = await workplace("cancelled");
+    const run = await startExecution(server, { token });
+    const [{ id: workflowExecutionActionId }] = await run.actions();
+    await run.call("CancelWorkflowExecutionAction", { workflowExecutionActionId });
+    const { workflowExecution } = await run.call("GetWorkflowExecution", {
+      workflowExecutionId: run.executionId,
+    });
+    expect(workflowExecution.status).toMatchObject({
+      phase: "WORKFLOW_EXECUTION_PHASE_STOPPED",
+      conclusion: "WORKFLOW_EXECUTION_CONCLUSION_STOPPED",
+      stoppedActionCount: 1,
+    });
+  });
+
   test("and its actions are for everybody in the organization to see, and for few to stop", async () => {
     const { token, organizationId } = await workplace("seen");
     const run = await startExecution(server, { token });

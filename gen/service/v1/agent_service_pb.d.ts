@@ -1088,11 +1088,11 @@ export declare const AgentService: GenService<{
    * a wake event names an interest that the run did not register;
    * failed_precondition when the run has stopped, a policy forbids the settings
    * or the goal, or there is no lost turn to ask for again, or another turn goes
-   * on; resource_exhausted when 50 inputs are queued. For a review also: not_found
-   * for a draft that is not the caller's own for the run; aborted when the draft
-   * has another revision; invalid_argument for a second review in a message, an
-   * empty draft, and a comment on lines that the diff with its digest does not
-   * show.
+   * on; resource_exhausted when 50 inputs are queued, or for a control input 100.
+   * For a review also: not_found for a draft that is not the caller's own for the
+   * run; aborted when the draft has another revision; invalid_argument for a
+   * second review in a message, an empty draft, and a comment on lines that the
+   * diff with its digest does not show.
    *
    * @generated from rpc service.v1.AgentService.SendToAgentExecution
    */

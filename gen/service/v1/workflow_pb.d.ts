@@ -2173,7 +2173,8 @@ export declare const WorkflowTriggerEvent_SourceSchema: GenEnum<WorkflowTriggerE
 
 /**
  * The phase of an execution. It goes from PENDING through RUNNING to COMPLETED;
- * cancelling it, or blocking its executor, leads through STOPPING to STOPPED.
+ * cancelling it, or blocking its executor, leads through STOPPING to STOPPED, and
+ * cancelling each of its actions from RUNNING or PENDING.
  *
  * @generated from enum service.v1.WorkflowExecutionPhase
  */
@@ -2207,7 +2208,7 @@ export enum WorkflowExecutionPhase {
   STOPPING = 3,
 
   /**
-   * It was stopped before its end. Final.
+   * It was stopped before its end, or each of its actions was. Final.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_PHASE_STOPPED = 4;
    */

@@ -392,7 +392,8 @@ export const WorkflowExecutionPhaseSchema = /*@__PURE__*/
 
 /**
  * The phase of an execution. It goes from PENDING through RUNNING to COMPLETED;
- * cancelling it, or blocking its executor, leads through STOPPING to STOPPED.
+ * cancelling it, or blocking its executor, leads through STOPPING to STOPPED, and
+ * cancelling each of its actions from RUNNING or PENDING.
  *
  * @generated from enum service.v1.WorkflowExecutionPhase
  */

@@ -6,6 +6,12 @@ import { queueChanged, queueFull } from "../error.ts";
  */
 const MAX_QUEUED_INPUTS = 50;
 
+/**
+ * The maximum with control inputs, which act at once: messages that wait keep nobody from clearing a
+ * goal.
+ */
+const MAX_WITH_CONTROL_INPUTS = 100;
+
 /** An input that waits for its delivery. */
 export interface QueuedInput {
   readonly id: string;
@@ -27,9 +33,14 @@ export interface AgentQueue {
   readonly inputs: readonly QueuedInput[];
 }
 
-/** Requires that a queue has space for an input. @throws DomainError QUEUE_FULL */
+/** Requires that a queue has space for a message or an event. @throws DomainError QUEUE_FULL */
 export function requireQueueSpace({ inputs }: Pick<AgentQueue, "inputs">): void {
   if (inputs.length >= MAX_QUEUED_INPUTS) throw queueFull(MAX_QUEUED_INPUTS);
+}
+
+/** Requires that a queue has space for a control input. @throws DomainError QUEUE_FULL */
+export function requireControlSpace({ inputs }: Pick<AgentQueue, "inputs">): void {
+  if (inputs.length >= MAX_WITH_CONTROL_INPUTS) throw queueFull(MAX_WITH_CONTROL_INPUTS);
 }
 
 /**

@@ -8,7 +8,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { changedAgentExecution } from "../../domain/agent/agent-execution.ts";
 import {
-  requireQueueSpace,
+  requireControlSpace,
   withMovedInput,
   withoutInput,
   withSteeredInput,
@@ -71,7 +71,7 @@ export async function handleControlInput(
     case "goOn":
       return goOnWithoutTurn(tx, stored);
     default:
-      requireQueueSpace(await readQueue(tx, stored));
+      requireControlSpace(await readQueue(tx, stored));
       if (control.case === "goal") await changeGoal(tx, caller, stored, control.value);
       return queueControlInput(tx, caller, stored, order, turn);
   }

@@ -280,11 +280,24 @@ describe("the cancellation of an execution", () => {
     expect([await phaseOf(id), await countsOf(id)]).toEqual(["COMPLETED", [0, 0, 0, 1, 2]]);
   });
 
-  test("of the last action completes the execution", async () => {
-    const { id } = await workflows.start(await workflows.make());
-    const [only] = await workflows.actions(id);
-    await workflows.cancelWorkflowExecutionAction({ workflowExecutionActionId: only?.id ?? "" });
-    expect([await phaseOf(id), await countsOf(id)]).toEqual(["COMPLETED", [0, 0, 0, 0, 1]]);
+  test("of every action stops the execution, which has no report then", async () => {
+    const triggers = [overRepositories(2)];
+    const { id } = await workflows.start(await workflows.make({ triggers, report: action(1, 1, LINES) }));
+    const [work] = await runner.lease();
+    for (const each of await workflows.actions(id)) {
+      await workflows.cancelWorkflowExecutionAction({ workflowExecutionActionId: each.id });
+    }
+    expect(await phaseOf(id)).toBe("RUNNING");
+    if (work) await runner.finish(work, Outcome.STOPPED);
+    expect([await phaseOf(id), await countsOf(id)]).toEqual(["STOPPED", [0, 0, 0, 0, 2]]);
+  });
+
+  test("of the last action completes an execution of which one was done", async () => {
+    const { id } = await workflows.start(await workflows.make({ triggers: [overRepositories(2)] }));
+    for (const work of await runner.lease()) await runner.complete(work);
+    const [, last] = await workflows.actions(id);
+    await workflows.cancelWorkflowExecutionAction({ workflowExecutionActionId: last?.id ?? "" });
+    expect([await phaseOf(id), await countsOf(id)]).toEqual(["COMPLETED", [0, 0, 0, 1, 1]]);
   });
 });
 

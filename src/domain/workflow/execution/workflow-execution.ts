@@ -114,7 +114,13 @@ export function stoppingExecution(present: WorkflowExecution, session: string): 
   return execution;
 }
 
-/** Returns a cancelled execution after the last of its actions was released. */
+/** Returns whether all of its actions were cancelled, each by itself: nothing of it was done, and nothing failed. */
+export function isStoppedByActions(execution: WorkflowExecution): boolean {
+  const stopped = execution.status?.stoppedActionCount ?? 0;
+  return stopped > 0 && stopped === totalActionCount(execution);
+}
+
+/** Returns a cancelled execution after the last of its actions was released, or one whose actions were all cancelled. */
 export function stoppedExecution(present: WorkflowExecution, now: number): WorkflowExecution {
   return transitionedExecution(present, "stop", (execution) => finish(execution, now));
 }

@@ -6,6 +6,7 @@ import {
   completedExecution,
   hasEnded,
   isCancelled,
+  isStoppedByActions,
   stoppedExecution,
   totalActionCount,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
@@ -52,6 +53,9 @@ export async function advanceExecution(
       await endExecution(tx, scope, execution, stoppedExecution(execution, tx.now));
     }
     return;
+  }
+  if (isStoppedByActions(execution)) {
+    return endExecution(tx, scope, execution, stoppedExecution(execution, tx.now));
   }
   if (await queueActions(tx, scope, execution, queued, next)) return;
   if ((await insertReportAction(tx, scope, execution)) && (await queueActions(tx, scope, execution, 0))) {
