@@ -134,6 +134,23 @@ describe("ListMembers", () => {
     expect(third.pagination.nextToken).toBe("");
   });
 
+  test("pages by name without a search in either direction", async () => {
+    const { call, join, names } = await newOrganization();
+    for (const who of ["dan", "ann", "Cid", "bea"]) await join(who);
+    for (const order of ["SORT_ORDER_ASC", "SORT_ORDER_DESC"]) {
+      const sort = { field: "SORT_FIELD_NAME", order };
+      const paged: string[] = [];
+      let token = "";
+      do {
+        const { body } = await call("ListMembers", { sort, pagination: { pageSize: 2, token } });
+        paged.push(...body.members.map((each: Body) => each.email.split("@")[0]));
+        token = body.pagination.nextToken;
+      } while (token !== "");
+      expect(paged).toHaveLength(5);
+      expect(paged).toEqual(await names({ sort }));
+    }
+  });
+
   test("filters by search, status, role and id, and counts what matches", async () => {
     const { organizationId, call, join, names, userId } = await newOrganization();
     const gone = await join("gone");

@@ -108,6 +108,7 @@ async function findFoldedName(db: Reader, scope: Scope, userId: string): Promise
     .selectFrom("member")
     .innerJoin("account", "account.id", "member.account_id")
     .select("account.name_folded")
+    .where(checkDeadline())
     .where("member.id", "=", userId)
     .where("member.organization_id", "=", scope.organizationId)
     .executeTakeFirstOrThrow();
