@@ -86,6 +86,12 @@ const decide = (cookie: string, code: string, allow = true, userId = ids.get(coo
 const letTimePass = (ms = 1_000_000) =>
   withRawData(server.dataDir, (data) => data.run(`update device_login set polled_at = polled_at - (${ms})`));
 
+test("a form that is too large is refused, and the next one is read", async () => {
+  const answer = await send("authorize", { client_id: "chartroom", machine: "x".repeat(300_000) });
+  expect([answer.status, reasonOf(answer)]).toEqual([429, "BODY_TOO_LARGE"]);
+  expect((await begin()).code).toEqual(expect.any(String));
+});
+
 describe("a device", () => {
   test("gets a token once a person has allowed it, once", async () => {
     const { userId, cookie } = await person();

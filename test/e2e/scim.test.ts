@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { type Answer, post, reasonOf } from "../harness/call.ts";
@@ -44,18 +45,23 @@ async function serviceAccountToken(request: object): Promise<string> {
   return (await ok("ServiceAccountService/CreateServiceAccountToken", { serviceAccountId })).token;
 }
 
-async function scim(method: string, path: string, body?: unknown, token = provisioner) {
+async function scim(method: string, path: string, body?: unknown, token = provisioner, header: object = {}) {
+  const isText = typeof body === "string" || body instanceof Uint8Array;
   const res = await fetch(`${server.url}/scim/v2${path}`, {
     method,
     headers: {
       ...(token !== "" && { authorization: `Bearer ${token}` }),
       ...(body !== undefined && { "content-type": "application/scim+json" }),
+      ...header,
     },
-    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    ...(body !== undefined && {
+      body: isText ? (body as BodyInit) : JSON.stringify(body),
+    }),
   });
   const text = await res.text();
   const type = res.headers.get("content-type");
-  return { status: res.status, type, body: (text === "" ? undefined : JSON.parse(text)) as Body };
+  const location = res.headers.get("location");
+  return { status: res.status, type, location, body: (text === "" ? undefined : JSON.parse(text)) as Body };
 }
 const address = () => `${v7()}@example.org`;
 const filtered = (what: string) => `?filter=${encodeURIComponent(what)}`;
@@ -413,6 +419,25 @@ describe("a request", () => {
     ["GET", "/Users/a/b", undefined, 404, undefined],
   ])("%s %s of %j answers %d %s", async (method, path, body, status, scimType) => {
     expect(await failure(scim(method, path, body))).toEqual([status, scimType]);
+  });
+
+  test.each<
+    [string, string | Uint8Array<ArrayBuffer>, Readonly<Record<string, string>>, number, string | undefined]
+  >([
+    ["of more than 1 MiB", JSON.stringify({ userName: "a".repeat(2_000_000) }), {}, 413, undefined],
+    ["of another type", "userName=a", { "content-type": "text/plain" }, 415, undefined],
+    ["that is compressed", gzipSync("{}"), { "content-encoding": "gzip" }, 415, undefined],
+    ["that is not in UTF-8", Buffer.from('{"displayName":"J\xfcrgen"}', "latin1"), {}, 400, "invalidSyntax"],
+  ])("%s is refused, and the next one is answered", async (_, body, header, status, scimType) => {
+    expect(await failure(scim("POST", "/Users", body, provisioner, header))).toEqual([status, scimType]);
+    expect((await scim("GET", "/Users?count=1")).status).toBe(200);
+  });
+
+  test("that creates is answered with the place of what it made", async () => {
+    const user = await scim("POST", "/Users", { userName: address() });
+    expect(user.location).toBe(`${server.url}/scim/v2/Users/${user.body.id}`);
+    const group = await scim("POST", "/Groups", { displayName: `Placed ${v7()}` });
+    expect(group.location).toBe(`${server.url}/scim/v2/Groups/${group.body.id}`);
   });
 
   test("names a user with 255 characters at most, also part by part", async () => {

@@ -86,7 +86,12 @@ const answers: Record<string, Answer> = {
     await firstChunk(req);
     answer(res, 413, { code: "resource_exhausted" });
   },
-  /** As before, with an empty response body. */
+  /** As before, by a reader that destroys the request when it leaves. */
+  "/leave": async (req, res) => {
+    for await (const _ of req) break;
+    answer(res, 413, { code: "resource_exhausted" });
+  },
+  /** As "/enough", with an empty response body. */
   "/nothing": async (req, res) => {
     await firstChunk(req);
     res.statusCode = 204;

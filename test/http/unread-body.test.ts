@@ -55,6 +55,16 @@ describe("on HTTP/1.1, an answer that does not wait for the body", () => {
     expect(ms).toBeLessThan(MOST_MS);
   });
 
+  test("leaves the server running where its reader has destroyed the request", async () => {
+    const client = await connectRaw(echo.port);
+    client.send(`${head("/leave")}some`);
+    expect((await client.closed).text).toMatch(/^HTTP\/1\.1 413 /);
+    const next = await connectRaw(echo.port);
+    next.send("POST /active HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    await next.until('{"active":1}');
+    next.socket.destroy();
+  });
+
   test("leaves the connection open when the body has come meanwhile", async () => {
     const client = await connectRaw(echo.port);
     client.send("POST /active HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");

@@ -61,8 +61,8 @@ export function observeHttp1Body(req: Http1Request, observer: BodyObserver): Req
  * Fails the reader of a body of HTTP/1 when its connection breaks. Node does so
  * itself, but not after the response was sent.
  */
-export function failWithConnection(req: Http1Request): void {
-  req.socket.once("close", () => {
+export function failWithConnection(req: Http1Request, socket: Http1Request["socket"]): void {
+  socket.once("close", () => {
     if (!req.complete) req.destroy(connectionBroken());
   });
 }

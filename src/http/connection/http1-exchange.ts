@@ -18,6 +18,8 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
   readonly #res: ServerResponse;
   readonly #context: ServerContext;
   readonly #req: Http1Request;
+  /** The request's own: Node takes it from a request that a reader has destroyed. */
+  readonly #socket: Http1Request["socket"];
   readonly #peer: string;
   readonly #guard: BodyObserver;
   readonly #body: RequestBody;
@@ -36,6 +38,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     this.#context = context;
     this.#req = req;
     this.#res = res;
+    this.#socket = req.socket;
     this.#peer = connection.peer;
     this.#mayPersist = res.shouldKeepAlive;
     this.#isWaiting = isWaiting;
@@ -101,7 +104,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
   }
 
   cut(): void {
-    const { socket } = this.#req;
+    const socket = this.#socket;
     if (this.#res.headersSent) {
       socket.destroy();
       return;
@@ -114,9 +117,9 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
 
   /** Ends a connection whose client may still be sending a body that nobody reads. */
   #closeUnread(): void {
-    const { socket } = this.#req;
+    const socket = this.#socket;
     const { limits } = this.#context;
-    failWithConnection(this.#req);
+    failWithConnection(this.#req, socket);
     socket.destroySoon = ignore;
     // Not destroyed yet: the reset would fail the client's next write before it reads the response.
     this.#body.discard(limits.discardBytes, () => void socket.pause());

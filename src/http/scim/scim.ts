@@ -5,6 +5,7 @@ import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import type { ScimDependencies } from "../../services/access/scim/provisioner.ts";
 import { handleScim, type ScimAnswer } from "../../services/access/scim/scim-request.ts";
+import { readBytes } from "../body/read-bytes.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { admitBearer, type BearerOptions } from "../dispatch/admit-bearer.ts";
 import type { Dispatch } from "../dispatch/dispatch.ts";
@@ -16,6 +17,8 @@ const PATH = /^\/scim(?:\/|\?|$)/;
 
 /** Most bytes of a request: a group of 10,000 members. */
 const MAX_BODY_BYTES = 1_048_576;
+
+const JSON_BODY = /^application\/(?:scim\+)?json\s*(?:;|$)/i;
 
 const ERROR_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error";
 
@@ -35,7 +38,8 @@ export function createScimDispatch(options: ScimOptions): Dispatch {
   return async (req, res, record) => {
     record.operation = "scim";
     try {
-      const { status, body, allowed } = await answer(options, req, res, record);
+      const { status, body, location, allowed } = await answer(options, req, res, record);
+      if (location) res.setHeader("location", location);
       if (allowed) await writeWrongMethod(res, record, allowed);
       else await write(res, record, status, body);
     } catch (thrown) {
@@ -70,24 +74,18 @@ async function answer(
 }
 
 async function readJson(req: HttpRequest): Promise<unknown> {
-  if (!/^application\/(?:scim\+)?json(?:;|$)/i.test(req.headers["content-type"] ?? "")) {
+  const { headers } = req;
+  if (!JSON_BODY.test(headers["content-type"] ?? "") || headers["content-encoding"] !== undefined) {
     const allowed = "application/scim+json";
-    throw writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, `send ${allowed}`, { allowed });
+    throw writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, `send ${allowed}, not compressed`, {
+      allowed,
+    });
   }
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of req as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) {
-      const limit = String(MAX_BODY_BYTES);
-      throw writeConnectError(ErrorReason.BODY_TOO_LARGE, "the request is too large", { limit_bytes: limit });
-    }
-    chunks.push(chunk);
-  }
+  const body = await readBytes(req, MAX_BODY_BYTES);
   try {
-    return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    throw writeConnectError(ErrorReason.BODY_MALFORMED, "the request is no JSON");
+    throw writeConnectError(ErrorReason.BODY_MALFORMED, "the request is no JSON in UTF-8");
   }
 }
 
@@ -99,10 +97,16 @@ const SCIM_TYPES: Readonly<Partial<Record<ErrorReason, string>>> = {
 };
 const FIELD_TYPES: Readonly<Record<string, string>> = { filter: "invalidFilter", path: "invalidPath" };
 
+/** Statuses of HTTP that the code of an error has no place for: a provider takes 429 for "later", and tries for ever. */
+const STATUSES: Readonly<Partial<Record<ErrorReason, number>>> = {
+  [ErrorReason.BODY_TOO_LARGE]: 413,
+  [ErrorReason.TRANSPORT_UNSUPPORTED]: 415,
+};
+
 function writeScimError(res: HttpResponse, record: CallRecord, error: ConnectError): Promise<void> {
   const [detail] = error.findDetails(ErrorDetailSchema);
   const scimType = detail && (FIELD_TYPES[detail.metadata.field ?? ""] ?? SCIM_TYPES[detail.reason]);
-  const status = codeToHttpStatus(error.code);
+  const status = (detail && STATUSES[detail.reason]) ?? codeToHttpStatus(error.code);
   if (status === 401) res.setHeader("www-authenticate", "Bearer");
   return write(res, record, status, errorBody(status, error.rawMessage, scimType));
 }

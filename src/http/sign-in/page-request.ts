@@ -3,6 +3,7 @@ import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Admission } from "../../rpc/access/admission.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { writeConnectError } from "../../rpc/error/error.ts";
+import { readBytes } from "../body/read-bytes.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { writeWhole } from "../output/node-response.ts";
 import { isFrom, sessionIn } from "./session-cookie.ts";
@@ -83,17 +84,7 @@ export async function readForm(req: HttpRequest, maxBytes: number): Promise<URLS
 
 /** Reads the body of a request. @param maxBytes the most that it may have */
 export async function readText(req: HttpRequest, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of req as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) {
-      const limit = String(maxBytes);
-      throw writeConnectError(ErrorReason.BODY_TOO_LARGE, "the request is too large", { limit_bytes: limit });
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+  return (await readBytes(req, maxBytes)).toString("utf8");
 }
 
 /** Returns the error for a path that is asked for with another method. */

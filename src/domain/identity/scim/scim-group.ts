@@ -1,6 +1,6 @@
 import { valueUnusable } from "../../error.ts";
 import { isGroupName, MAX_GROUP_MEMBERS } from "../group/group.ts";
-import { attributesOf, type PatchChange, textOf } from "./scim-json.ts";
+import { attributesOf, type PatchChange, type ScimResource, textOf } from "./scim-json.ts";
 
 /** A group as SCIM shows it. */
 export interface ScimGroup {
@@ -93,7 +93,7 @@ export function fittingGroups(memberCounts: readonly number[]): number {
 }
 
 /** Returns a group in the form of RFC 7643. @param location base URL of the server's SCIM */
-export function scimGroupJson(group: ScimGroup, location: string, withMembers: boolean): object {
+export function scimGroupJson(group: ScimGroup, location: string, withMembers: boolean): ScimResource {
   const { id, displayName, externalId, members, createdAt } = group;
   return {
     schemas: [GROUP_SCHEMA],

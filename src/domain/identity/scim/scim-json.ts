@@ -7,6 +7,12 @@ export type Attributes = ReadonlyMap<string, unknown>;
 /** Most operations of one PATCH. */
 export const MAX_OPERATIONS = 1_000;
 
+/** A user or a group in the form of RFC 7643. */
+export interface ScimResource {
+  readonly meta: { readonly location: string; readonly [attribute: string]: unknown };
+  readonly [attribute: string]: unknown;
+}
+
 const CORE_PREFIX = /^urn:ietf:params:scim:schemas:core:2\.0:(?:user|group):/;
 
 /** Returns the attributes of a JSON object by their names in lower case, without the prefix of a core schema. */

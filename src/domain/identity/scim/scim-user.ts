@@ -1,6 +1,13 @@
 import { valueTaken, valueUnusable } from "../../error.ts";
 import { mailboxOf, plainLower } from "../account.ts";
-import { type Attributes, attributesOf, booleanOf, type PatchChange, textOf } from "./scim-json.ts";
+import {
+  type Attributes,
+  attributesOf,
+  booleanOf,
+  type PatchChange,
+  type ScimResource,
+  textOf,
+} from "./scim-json.ts";
 
 /** A user as SCIM shows it. */
 export interface ScimUser {
@@ -119,7 +126,7 @@ function withPart(name: string, path: string, part: string): string {
 }
 
 /** Returns a user in the form of RFC 7643. @param location base URL of the server's SCIM */
-export function scimUserJson(user: ScimUser, location: string): object {
+export function scimUserJson(user: ScimUser, location: string): ScimResource {
   const { id, userName, name, active, externalId, createdAt } = user;
   return {
     schemas: [USER_SCHEMA],

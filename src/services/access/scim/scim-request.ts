@@ -1,7 +1,7 @@
 import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { scimGroupJson } from "../../../domain/identity/scim/scim-group.ts";
-import { scimFilter, scimPage } from "../../../domain/identity/scim/scim-json.ts";
+import { type ScimResource, scimFilter, scimPage } from "../../../domain/identity/scim/scim-json.ts";
 import { scimUserJson } from "../../../domain/identity/scim/scim-user.ts";
 import { resourceTypes, schemas, serviceProviderConfig } from "./discovery.ts";
 import { requireProvisioner, type ScimDependencies } from "./provisioner.ts";
@@ -48,6 +48,8 @@ export interface ScimAnswer {
   readonly status: number;
   /** Undefined for none. */
   readonly body?: object;
+  /** URL of what was created. */
+  readonly location?: string;
   /** The methods that the resource has, with the status 405. */
   readonly allowed?: string;
 }
@@ -101,7 +103,7 @@ async function users({
       return { status: 200, body: listOf(found.resources.map(json), found.total, startIndex) };
     }
     case "POST all":
-      return { status: 201, body: json(await createScimUser(options, caller, await readJson())) };
+      return created(json(await createScimUser(options, caller, await readJson())));
     case "GET one":
       return { status: 200, body: json(await getScimUser(options, caller, id)) };
     case "PUT one":
@@ -135,7 +137,7 @@ async function groups({
       return { status: 200, body: listOf(found.resources.map(json), found.total, startIndex) };
     }
     case "POST all":
-      return { status: 201, body: json(await createScimGroup(options, caller, await readJson())) };
+      return created(json(await createScimGroup(options, caller, await readJson())));
     case "GET one":
       return { status: 200, body: json(await getScimGroup(options, caller, id, withMembers)) };
     case "PUT one":
@@ -158,6 +160,10 @@ function listOf(resources: readonly object[], totalResults: number, startIndex: 
     itemsPerPage: resources.length,
     Resources: resources,
   };
+}
+
+function created(body: ScimResource): ScimAnswer {
+  return { status: 201, body, location: body.meta.location };
 }
 
 function wrongMethod(allowed: string): ScimAnswer {
