@@ -40,13 +40,23 @@ export function shortText(column: `${string}.${string}`, maxBytes: number): RawB
 
 /**
  * Returns the text at a path of a column of JSON, such as `["metadata", "name"]`; null where there is
- * none.
+ * none. The text itself has no U+0000, which texts of PostgreSQL cannot hold; others of the JSON may.
  */
 export function textAt(column: `${string}.${string}`, path: readonly string[]): RawBuilder<string | null> {
   return perEngine(
     sql<string | null>`json_extract(${sql.ref(column)}, ${sql.lit(["$", ...path].join("."))})`,
-    sql<string | null>`cast(${sql.ref(column)} as json) #>> ${sql.lit(`{${path.join(",")}}`)}`,
+    sql<string | null>`cast(${withoutZeros(column)} as json) #>> ${sql.lit(`{${path.join(",")}}`)}`,
   );
+}
+
+/**
+ * Returns a column's JSON with another character in the place of each U+0000, for which PostgreSQL does not read any of it.
+ * Behind an even number of backslashes, `\u0000` is that character, and behind an odd number it is text.
+ */
+function withoutZeros(column: `${string}.${string}`): RawBuilder<string> {
+  const json = sql.ref(column);
+  const replaced = sql`regexp_replace(${json}, ${sql.lit("(?<!\\\\)((?:\\\\\\\\)*)\\\\u0000")}, ${sql.lit("\\1\\\\ufffd")}, 'g')`;
+  return sql`case when strpos(${json}, ${sql.lit("\\u0000")}) = 0 then ${json} else ${replaced} end`;
 }
 
 /**

@@ -5,6 +5,7 @@ import { type ReachableServer, startHostedServer, stopAll } from "../harness/ser
 import { addWorkflow, deliver, ledgerOf, verdictsOf } from "../harness/webhook.ts";
 import { GITHUB_PULL_REQUEST, openedPullRequest } from "../harness/webhook-payload.ts";
 import { hubSignature } from "../harness/webhook-signing.ts";
+import { ACTION } from "../harness/workflow.ts";
 
 let server: ReachableServer;
 beforeAll(async () => {
@@ -53,6 +54,25 @@ describe("a project", () => {
     );
     expect(project.metadata.annotations).toEqual(annotations);
     expect(await idsOf({ annotations })).toEqual([project.id]);
+  });
+
+  test("with U+0000 in its texts is one that workflows run over", async () => {
+    const text = "a\0\0 \\\0 \\u0000";
+    const initializer = repository("https://git.example.org/a/b");
+    const { project } = await succeeded(
+      create({ initializer, technicalDescription: text, annotations: { text } }),
+    );
+    const { workflow } = await succeeded(
+      post(server, "WorkflowService/CreateWorkflow", {
+        name: "Over it",
+        triggers: [{ manual: {}, context: { projects: { projectIds: [project.id] } } }],
+        action: ACTION,
+      }),
+    );
+    const { workflowExecution } = await succeeded(
+      post(server, "WorkflowService/StartWorkflow", { workflowId: workflow.id }),
+    );
+    expect(workflowExecution.status.pendingActionCount).toBe(1);
   });
 
   test("keeps U+0000, and the characters that the engines may store in its place", async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
+import { textAt } from "../../src/store/expressions.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
@@ -43,4 +44,23 @@ test("values arrive as the same types on both engines: whole numbers as numbers,
     ])
     .executeTakeFirstOrThrow();
   expect([organization, none]).toEqual([0, null]);
+});
+
+test("a text is read out of JSON whose other texts have U+0000, or what looks like its escape", async () => {
+  const { store } = made;
+  for (const other of ["\0", "a\0\0b", "\\\0", "\\\\\0\\u0000\0", "\\u0000", "\ud83d\udc27\0"]) {
+    const name = "\\u0000 and more";
+    const body = JSON.stringify({ [other]: other, metadata: { other, name }, list: [other] });
+    await store.write(SYSTEM, "test", ({ db }) =>
+      builderOf(db).updateTable("organization").set({ name: body }).execute(),
+    );
+    const { found, none } = await builderOf(store.reader)
+      .selectFrom("organization")
+      .select([
+        textAt("organization.name", ["metadata", "name"]).as("found"),
+        textAt("organization.name", ["metadata", "absent"]).as("none"),
+      ])
+      .executeTakeFirstOrThrow();
+    expect([other, found, none]).toEqual([other, name, null]);
+  }
 });
