@@ -1,13 +1,28 @@
 import process from "node:process";
 import packageJson from "../package.json" with { type: "json" };
 import type { RunUntilStopped, Terminal } from "./commands/definitions/command-line.ts";
+import { writeProblem } from "./commands/folders/file-access.ts";
 import { createProgram, failureOf } from "./commands/program.ts";
+import { ExitCode, StartError } from "./commands/start-error.ts";
 import { flushLog } from "./log.ts";
 
 // However it ends, by an uncaught exception too.
 process.on("exit", flushLog);
 
+/** True for a process that goes on whether somebody reads its output or not. */
+let isService = false;
+
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (isService) return;
+  // As of other programs, such as in `chartroom run list | head -1`: nothing went wrong that anybody would read about.
+  if (error.code === "EPIPE") process.exit(ExitCode.outputClosed);
+  fail(new StartError(`standard output cannot be written: ${writeProblem(error)}`, { cause: error }));
+});
+// Nothing is left that could say so.
+process.stderr.on("error", () => undefined);
+
 const runUntilStopped: RunUntilStopped = async (start) => {
+  isService = true;
   const starting = start();
   let stopping = false;
   const stop = () => {

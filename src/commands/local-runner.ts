@@ -8,13 +8,13 @@ import type { Server } from "../server.ts";
 import { createLocalExchangeToken } from "../services/runner/local-runner.ts";
 import type { Store } from "../store/store.ts";
 import type { Terminal } from "./definitions/command-line.ts";
+import { serverWorkDir } from "./folders/state-folder.ts";
 import {
   chooseIsolationOnMachine,
   machineOptions,
   repositoryCacheBytesOf,
   startRunnerOnMachine,
 } from "./runner-machine.ts";
-import { serverWorkDir } from "./state-folder.ts";
 
 /** The running server, and the process that it runs in. */
 export interface LocalRunnerContext {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type DataConfig, keyFileOf } from "../config/config.ts";
 import { databaseUrl } from "../config/database-settings.ts";
@@ -7,6 +7,7 @@ import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import { readFile, writeFile } from "../store/sqlite/portable.ts";
 import { progressOf } from "./backup/backup.ts";
+import { makeFolder } from "./folders/file-access.ts";
 import { placeOf } from "./open-data.ts";
 import { addressOf, aloneOnDatabase } from "./open-database.ts";
 import { verifyAudit } from "./record/audit.ts";
@@ -78,7 +79,7 @@ async function toFolder(from: DataConfig, to: DataConfig, onProgress: CopyProgre
   const file = join(to.dataDir, DATABASE_FILE);
   if (existsSync(file))
     throw new StartError(`there is a database in ${to.dataDir} already: name another folder`);
-  mkdirSync(to.dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(to.dataDir);
   const { readDatabase } = await import("../store/postgres/portable.ts");
   return withFolder(to, () =>
     aloneOnDatabase(from, () =>

@@ -17,8 +17,8 @@ import type { FolderLock } from "../store/sqlite/lock.ts";
 import { emptiedData, lostData } from "../store/sqlite/lost-files.ts";
 import type { StoreOptions } from "../store/sqlite/open.ts";
 import type { Reader, Store } from "../store/store.ts";
+import { makeFolder } from "./folders/file-access.ts";
 import { InUse, openDatabase } from "./open-database.ts";
-import { makeFolder } from "./preflight.ts";
 import { hasHadServer, SERVER_URL_FILE } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
 

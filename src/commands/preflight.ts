@@ -1,10 +1,9 @@
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import { createSecureContext } from "node:tls";
 import { type Config, ConfigError } from "../config/config.ts";
 import { readOtlpHeaders } from "../config/otlp-headers.ts";
-import { StartError } from "./start-error.ts";
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8);
@@ -124,48 +123,4 @@ type AuditRetention = Pick<Config, "auditRetention" | "auditFile" | "auditOtlpEn
 export function requireAuditTarget(config: AuditRetention): void {
   const problems = auditRetentionProblems(config);
   if (problems.length > 0) throw new ConfigError(problems);
-}
-
-/** Errors of the system about a folder, in words for the person at the terminal. */
-const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
-  EACCES: "this user may not write there",
-  EPERM: "this user may not write there",
-  EROFS: "its file system is read-only",
-  ENOSPC: "the disk is full",
-  ENOTDIR: "it, or a part of its path, is a file",
-  EEXIST: "it is a link that leads nowhere, or another process has just made it",
-  ENOENT: "the system lets nobody make a folder there",
-};
-
-/**
- * Creates a folder that only its owner can use, and its missing parents, each by
- * a separate call: a single call for all of them never returns below /proc, and
- * reports a read-only file system as a folder that does not exist.
- *
- * @throws StartError when the folder cannot be created or written
- */
-export function makeFolder(folder: string): void {
-  try {
-    const missing: string[] = [];
-    let at = resolve(folder);
-    while (!isFolder(at)) {
-      missing.push(at);
-      at = dirname(at);
-    }
-    for (const each of missing.toReversed()) mkdirSync(each, { mode: 0o700 });
-    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch (error) {
-    const { code = "", message } = error as NodeJS.ErrnoException;
-    throw new StartError(`the folder ${folder} cannot be used: ${FOLDER_PROBLEMS[code] ?? message}`, {
-      cause: error,
-    });
-  }
-}
-
-function isFolder(path: string): boolean {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found && !found.isDirectory()) {
-    throw Object.assign(new Error(`${path} is no folder`), { code: "ENOTDIR" });
-  }
-  return found !== undefined;
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunnerConfig } from "../config/config.ts";
 import type { ISOLATION_SETTINGS } from "../config/isolation-settings.ts";
@@ -10,6 +10,7 @@ import { type Runner, type RunnerOptions, startRunner } from "../runner/process/
 import { RunnerError } from "../runner/protocol/runner-error.ts";
 import { type FolderLock, lockFile } from "../store/sqlite/lock.ts";
 import type { Terminal } from "./definitions/command-line.ts";
+import { makeFolder } from "./folders/file-access.ts";
 import { StartError } from "./start-error.ts";
 
 type IsolationConfig = Pick<RunnerConfig, keyof typeof ISOLATION_SETTINGS>;
@@ -133,9 +134,9 @@ export async function startRunnerOnMachine(options: RunnerOptions): Promise<Runn
 
 /** @throws StartError when another process holds the lock, or the folder cannot be used */
 function lockStateDir(stateDir: string): FolderLock {
+  makeFolder(stateDir);
   let lock: FolderLock | undefined;
   try {
-    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
     lock = lockFile(join(stateDir, "runner.lock"));
   } catch (error) {
     throw new StartError(`the folder ${stateDir} cannot be used: ${(error as Error).message}`);

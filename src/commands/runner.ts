@@ -8,6 +8,7 @@ import type { RunnerOptions } from "../runner/process/start-runner.ts";
 import { createHttpTransport } from "../runner/protocol/connection.ts";
 import { hasState } from "../runner/protocol/runner-state.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
+import { runnerStateDir } from "./folders/state-folder.ts";
 import { checkSshKey } from "./preflight.ts";
 import {
   chooseIsolationOnMachine,
@@ -17,7 +18,6 @@ import {
   startRunnerOnMachine,
 } from "./runner-machine.ts";
 import { StartError } from "./start-error.ts";
-import { runnerStateDir } from "./state-folder.ts";
 
 /**
  * Starts a runner that works for a server elsewhere.

@@ -12,6 +12,8 @@ export const ExitCode = {
   unavailable: 3,
   /** There is no valid token. */
   unauthenticated: 4,
+  /** Who read the output has closed it: what a shell reports of a program that SIGPIPE ends. */
+  outputClosed: 141,
 } as const;
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
 

@@ -20,8 +20,8 @@ import {
 import { loadKeys } from "../../keys.ts";
 import { requireSound } from "../../store/sqlite/backup.ts";
 import { lockFile } from "../../store/sqlite/lock.ts";
+import { makeFolder } from "../folders/file-access.ts";
 import { requireKeyFile, requireKeys } from "../open-data.ts";
-import { makeFolder } from "../preflight.ts";
 import { openAudit, verifyAudit } from "../record/audit.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { createBackup, restoreBackup } from "./backup.ts";

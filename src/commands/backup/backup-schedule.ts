@@ -3,8 +3,8 @@ import { DomainError } from "../../domain/error.ts";
 import { findDueInstant, nextInstant, requireValidSchedule } from "../../domain/project/schedule.ts";
 import { createLog } from "../../log.ts";
 import type { RunningService, Terminal } from "../definitions/command-line.ts";
+import { makeFolder } from "../folders/file-access.ts";
 import { requireKeyFile } from "../open-data.ts";
-import { makeFolder } from "../preflight.ts";
 import { StartError } from "../start-error.ts";
 import { type BackupFolder, backUpInto, lastGoodCopy } from "./backup-folder.ts";
 

@@ -4,6 +4,7 @@ import { type DataConfig, keyFileOf } from "../../config/config.ts";
 import { copyRows } from "../../store/copy-rows.ts";
 import { backUp, restore } from "../../store/sqlite/backup.ts";
 import { readFile, writeFile } from "../../store/sqlite/portable.ts";
+import { makeFolder, writeProblem } from "../folders/file-access.ts";
 import { placeOf } from "../open-data.ts";
 import { addressOf, aloneOnDatabase, asDatabaseError } from "../open-database.ts";
 import { StartError } from "../start-error.ts";
@@ -24,7 +25,7 @@ export async function createBackup(
   const folder = dirname(file);
   if (!existsSync(folder))
     throw new StartError(`${file} cannot be written: there is no folder ${folder}: make it, or name another`);
-  await asStartError(async () => {
+  await asStartError(file, async () => {
     if (!config.databaseUrl) return backUp(config.dataDir, file);
     if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
     const { readDatabase } = await import("../../store/postgres/portable.ts");
@@ -52,8 +53,8 @@ export async function restoreBackup(
   file: string,
   print: (text: string) => void,
 ): Promise<string> {
-  await asStartError(async () => {
-    if (!config.databaseUrl) return restore(file, config.dataDir);
+  await asStartError(placeOf(config), async () => {
+    if (!config.databaseUrl) return restore(file, config.dataDir, makeFolder);
     if (!existsSync(file)) throw new Error(`there is no file ${file}`);
     const { fillDatabase } = await import("../../store/postgres/portable.ts");
     await readFile(file, (source) =>
@@ -84,11 +85,15 @@ export function progressOf(print: (text: string) => void): (table: string, rows:
   };
 }
 
-async function asStartError(work: () => Promise<unknown>): Promise<void> {
+/** @param target is written by the work */
+async function asStartError(target: string, work: () => Promise<unknown>): Promise<void> {
   try {
     await work();
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError((error as Error).message, { cause: error });
+    // An error of the system names a draft, and has no words for people.
+    const { syscall, message } = error as NodeJS.ErrnoException;
+    const sentence = syscall ? `${target} cannot be written: ${writeProblem(error)}` : message;
+    throw new StartError(sentence, { cause: error });
   }
 }

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import type { Environment } from "../../config/settings.ts";
+import { makeFolder, writeProblem } from "../folders/file-access.ts";
 import { StartError } from "../start-error.ts";
 
 /** The access tokens of one user of the machine, as the credentials file holds them. */
@@ -63,13 +64,13 @@ function parse(text: string): Credentials | undefined {
  * @throws StartError when it cannot be written
  */
 export function writeCredentials(file: string, credentials: Credentials): void {
+  makeFolder(dirname(file));
   const draft = `${file}.${randomBytes(4).toString("hex")}`;
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     writeFileSync(draft, `${JSON.stringify(credentials, undefined, 2)}\n`, { mode: 0o600, flag: "wx" });
     renameSync(draft, file);
   } catch (error) {
     rmSync(draft, { force: true });
-    throw new StartError(`${file} cannot be written: ${(error as Error).message}`);
+    throw new StartError(`${file} cannot be written: ${writeProblem(error)}`);
   }
 }

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { type AgentInput, AgentInputReceipt, AgentInputSchema } from "#gen/service/v1/agent_pb.js";
@@ -20,6 +19,7 @@ import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { type PresentDiffs, quoteOf } from "../../domain/agent/review/comment-place.ts";
 import { diffBaseOf } from "../../domain/environment/environment-changes.ts";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { readText } from "../folders/file-access.ts";
 import { StartError } from "../start-error.ts";
 import { call, readPages } from "./call.ts";
 import { jsonText, printable } from "./printable.ts";
@@ -57,8 +57,9 @@ export async function sendReview(
 }
 
 async function reviewOf(file: string): Promise<AgentReview> {
+  const text = readText(file);
   try {
-    return fromJson(AgentReviewSchema, JSON.parse(await readFile(file, "utf8")) as JsonValue);
+    return fromJson(AgentReviewSchema, JSON.parse(text) as JsonValue);
   } catch (error) {
     throw new StartError(`${file} holds no review: ${(error as Error).message}`);
   }

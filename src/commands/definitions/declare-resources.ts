@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { EnvironmentFilter, EnvironmentPhaseName } from "../client/resources.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
+import { readText } from "../folders/file-access.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { numberOption, type Terminal, withSettings } from "./command-line.ts";
 
@@ -134,13 +134,7 @@ export function declareRunnerResources(runner: Command, terminal: Terminal): voi
 
 /** @throws StartError for a file that cannot be read, and for a terminal in place of a list */
 async function listIn(file: string | undefined, { input }: Terminal): Promise<string> {
-  if (file !== undefined && file !== "-") {
-    try {
-      return readFileSync(file, "utf8");
-    } catch (error) {
-      throw new StartError(`${file} cannot be read: ${(error as Error).message}`);
-    }
-  }
+  if (file !== undefined && file !== "-") return readText(file);
   if (file === undefined && input.isTTY)
     throw new StartError("give the file of the list, or the list by standard input");
   const { text } = await import("node:stream/consumers");

@@ -1,7 +1,8 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Document, visit } from "yaml";
 import type { ServerAccess } from "../client/server-access.ts";
+import { makeFolder, writeProblem } from "../folders/file-access.ts";
 import { StartError } from "../start-error.ts";
 import { readCurrent } from "./current.ts";
 import { FOLDER_KIND, type JsonObject } from "./folder.ts";
@@ -71,20 +72,29 @@ export function exportText({ files }: Export): string {
 /**
  * Writes an export into a folder, which is made.
  * @returns the files
- * @throws StartError for a folder with an export in it
+ * @throws StartError for a folder with an export in it; nothing of this one is left then
  */
 export function writeExport({ files }: Export, folder: string): string[] {
+  if (folder === "") throw new StartError("the folder has no name: name one, or none for standard output");
+  const madeFolders = makeFolder(folder, 0o777);
   const written: string[] = [];
   try {
-    mkdirSync(folder, { recursive: true });
     for (const [name, documents] of files) {
       const file = join(folder, name);
-      writeFileSync(file, documents.map(yamlOf).join("---\n"), { flag: "wx" });
+      const handle = openSync(file, "wx");
       written.push(file);
+      try {
+        writeFileSync(handle, documents.map(yamlOf).join("---\n"));
+      } finally {
+        closeSync(handle);
+      }
     }
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const reason = code === "EEXIST" ? "there are files already: name another folder" : message;
+    // A part of an export would look like the whole to `apply --prune`.
+    for (const file of written) rmSync(file, { force: true });
+    for (const made of madeFolders.toReversed()) rmdirSync(made);
+    const { code } = error as NodeJS.ErrnoException;
+    const reason = code === "EEXIST" ? "there are files already: name another folder" : writeProblem(error);
     throw new StartError(`${folder} cannot be written: ${reason}`);
   }
   return written;

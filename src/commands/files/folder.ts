@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isMap, isNode, isPair, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
 import { TOKEN_PREFIXES } from "../../keys.ts";
 import { printable } from "../client/printable.ts";
+import { readText } from "../folders/file-access.ts";
 import { StartError } from "../start-error.ts";
 
 /** A value as JSON has it. */
@@ -125,7 +126,10 @@ function filesIn(path: string): string[] {
     return filesBelow(path).sort();
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError(`${path} cannot be read: ${(error as Error).message}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new StartError(
+      `${path} cannot be read: ${code === "ENOENT" ? "there is no such file or folder" : message}`,
+    );
   }
 }
 
@@ -154,12 +158,7 @@ function leadsToFolder(link: string): boolean {
 
 function readFile(file: string, problems: Problem[]): FileDocument[] {
   const lines = new LineCounter();
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw new StartError(`${file} cannot be read: ${(error as Error).message}`);
-  }
+  const text = readText(file);
   // Errors without the lines that they are about: these may hold what nobody is to see.
   const parsed = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false });
   if (!Array.isArray(parsed)) return [];

@@ -3,7 +3,6 @@ import {
   existsSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readdirSync,
   rmSync,
@@ -31,17 +30,18 @@ export function backUp(dataDir: string, file: string): void {
 /**
  * Creates a data folder from a backup. It cannot be served without a key file, which is not part of
  * a backup.
+ * @param makeFolder creates the folder, once the file has been found whole
  * @throws Error with a sentence for the operator when the folder contains anything, or the file is
  * not a complete backup that this release can read
  */
-export function restore(file: string, dataDir: string): void {
+export function restore(file: string, dataDir: string, makeFolder: (folder: string) => void): void {
   if (!existsSync(file)) throw new Error(`there is no file ${file}`);
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0) {
     throw new Error(`the folder ${dataDir} is not empty: name one that is, or one that does not exist`);
   }
   within(file, (raw) => {
     requireCurrentDatabase(raw, file);
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(dataDir);
     copyWhole(raw, join(dataDir, DATABASE_FILE));
   });
 }

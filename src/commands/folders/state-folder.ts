@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Environment } from "../config/settings.ts";
-import { stateFolder } from "../config/state-folder.ts";
+import type { Environment } from "../../config/settings.ts";
+import { stateFolder } from "../../config/state-folder.ts";
 
 /**
  * Returns the folder of the workspaces of a server's local runner: a different

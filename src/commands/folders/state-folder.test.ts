@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, symlinkSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
-import { defaultDataDir, stateFolder } from "../config/state-folder.ts";
+import { defaultDataDir, stateFolder } from "../../config/state-folder.ts";
 import { runnerStateDir, serverWorkDir } from "./state-folder.ts";
 
 describe("the state folder", () => {
