@@ -6,6 +6,8 @@ import { auditOf, change, factsIn, ONE, openAt, openWithOrganizations, put } fro
 /** More rows than any machine writes before it pauses three times. */
 const MANY = 30_000;
 const PAUSES = 3;
+/** As long as a write that does nothing is let be, and a little more. */
+const STUCK_MS = 2_100;
 
 let store: Store;
 /** Turns of the event loop that others had. */
@@ -83,6 +85,20 @@ test("the record of many changes is written with pauses, too", async () => {
   });
   expect(turnsBeforeCommit - turnsAtEnd).toBeGreaterThanOrEqual(PAUSES);
   expect(await auditOf(store, ONE)).toHaveLength(changes + 1);
+});
+
+test("a write that pauses outlasts a machine that stalls in its pause", async () => {
+  let stalledMs = 0;
+  const rows = await store.write(SYSTEM, "test", async (tx) => {
+    // Timers come before the end of a pause, and behind this one the timer that ends what is stuck.
+    setTimeout(() => {
+      const began = performance.now();
+      while (stalledMs < STUCK_MS) stalledMs = performance.now() - began;
+    }, 0);
+    return untilPaused(tx);
+  });
+  expect(stalledMs).toBeGreaterThan(STUCK_MS - 1);
+  expect(await factsIn(store)).toHaveLength(rows);
 });
 
 test("a write that pauses may still not wait for anything else", async () => {

@@ -48,7 +48,8 @@ export class WriteTurns {
 
   /** Starts a group; {@link close} ends it. */
   open(): void {
-    this.#stuck = setTimeout(endStuck, STUCK_MS);
+    // A pause ends by itself: a machine that stalls in one lets so much time pass before the loop comes to its end.
+    this.#stuck = setTimeout(() => (this.#pause ? this.#stuck?.refresh() : endStuck()), STUCK_MS);
     this.begin();
   }
 
