@@ -1,20 +1,23 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "@jest/globals";
 import { type Store, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
 import { stopAll } from "../harness/server.ts";
+import { toldBy } from "../harness/told-commits.ts";
 import { ONE, openWithOrganizations } from "./made-up-changes.ts";
 
 let store: Store;
+let told: ReturnType<typeof toldBy>;
 let changed: string[];
 
 beforeEach(async () => {
   ({ store } = await openWithOrganizations());
+  told = toldBy(store);
   changed = [];
 });
 afterEach(() => store.close());
 afterAll(stopAll);
 
 const write = (fn: (tx: WriteTransaction) => void) => store.write(SYSTEM, "test", async (tx) => fn(tx));
-const listen = (id: string) => store.onChange(id, () => changed.push(id));
+const listen = (id: string) => told.onChange(id, () => changed.push(id));
 
 test("who waits for a resource learns of the commits that change it, recorded or not", async () => {
   listen("a");

@@ -26,6 +26,7 @@ import {
 import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
 import { replay } from "../../harness/seed.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
+import { toldBy } from "../../harness/told-commits.ts";
 import { servicesOf } from "../services.ts";
 
 const LEASE_MS = 30_000;
@@ -374,8 +375,9 @@ describe("stopping work", () => {
 
 test("new work wakes the runners that wait for its kind, and no others", async () => {
   const woken: string[] = [];
+  const { onChange } = toldBy(store);
   for (const kind of [WorkKind.ACTION, WorkKind.ENVIRONMENT]) {
-    store.onChange(readyWorkOf(organizationId, kind), () => woken.push(WorkKind[kind]));
+    onChange(readyWorkOf(organizationId, kind), () => woken.push(WorkKind[kind]));
   }
   await queue("a-1");
   expect(woken).toEqual(["ACTION"]);
