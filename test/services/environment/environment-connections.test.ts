@@ -66,6 +66,7 @@ const storedOf = async (environmentId: string) =>
       .selectFrom("environment_connection")
       .select("id")
       .where("environment_id", "=", environmentId)
+      .orderBy("id")
       .execute()
   ).map(({ id }) => id);
 
