@@ -25,6 +25,7 @@ import { type GitHttpServer, serveGit } from "../harness/git-http-server.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
 import { realGit, realPrograms } from "../harness/runner-git.ts";
 import { temporaryFolder } from "../harness/server.ts";
+import { until } from "../harness/until.ts";
 import { bubblewrap, closedFolder, enter, type Place, removeAll, WORK_USER } from "./sandboxes.ts";
 
 const TOKEN = "token-of-the-credential";
@@ -312,6 +313,13 @@ describe("in the sandbox of git", () => {
     await started.promise;
     // As an expression that does not match itself.
     const look = (mark: string) => `cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -x "${mark}"`;
+    const untilSleeping = (mark: string) =>
+      until(
+        () => realPrograms.run(besides(look(mark))),
+        ({ exit }) => exit === 0,
+      );
+    // What says that it is up becomes the other program a little later.
+    await untilSleeping(`${word}[1]`);
     const [apart, outside] = await scripted(look(`${word}[1]`));
     stop.abort();
     await work;
@@ -329,6 +337,7 @@ describe("in the sandbox of git", () => {
       },
     );
     await ask.promise;
+    await untilSleeping(`${word}[2]`);
     const found = await place.sh(`${look(`${word}[2]`)} || grep -a CREDENTIA[L] /proc/[0-9]*/environ`);
     expect((await realPrograms.run(besides(look(`${word}[2]`)))).exit).toBe(0);
     end.abort();
