@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:http2";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
@@ -45,6 +47,42 @@ describe("a JSON body", () => {
     expect((await who({ "content-encoding": "IDENTITY" })).status).toBe(200);
   });
 });
+
+test.each([
+  ["application/json", "content-encoding", "accept-encoding"],
+  ["application/connect+json", "connect-content-encoding", "connect-accept-encoding"],
+  ["application/grpc-web", "grpc-encoding", "grpc-accept-encoding"],
+  ["application/grpc", "grpc-encoding", "grpc-accept-encoding"],
+])(
+  "a body of %s in a compression that the server does not know gets told which it does",
+  async (type, name, known) => {
+    const operation = type.includes("connect+") ? "EventService/WatchEvents" : WHO;
+    const session = connect(server.url);
+    const call = async (encoding: string) => {
+      const stream = session.request({
+        ":method": "POST",
+        ":path": `/service.v1.${operation}`,
+        authorization: `Bearer ${server.token}`,
+        "content-type": type,
+        "connect-timeout-ms": "1",
+        [name]: encoding,
+      });
+      stream.end(type === "application/json" ? "{}" : envelope(Buffer.alloc(0)));
+      const [headers] = await once(stream, "response");
+      stream.close();
+      return headers[known];
+    };
+    try {
+      expect([await call("br"), await call("gzip"), await call("identity")]).toEqual([
+        "gzip",
+        undefined,
+        undefined,
+      ]);
+    } finally {
+      session.destroy();
+    }
+  },
+);
 
 test("messages of other protocols may be compressed in capitals, too", async () => {
   const packed = envelope(gzipSync(Buffer.alloc(0)), 1);

@@ -2,7 +2,14 @@
 type RequestHeaders = Record<string, string | string[] | undefined>;
 
 /** Headers that name the compression of a body or of its messages. */
-const COMPRESSION_HEADERS = ["content-encoding", "connect-content-encoding", "grpc-encoding"];
+const COMPRESSION_HEADERS = ["content-encoding", "connect-content-encoding", "grpc-encoding"] as const;
+
+/** For each of them, the header in which a response says what the server knows. */
+const KNOWN_HEADERS = {
+  "content-encoding": "accept-encoding",
+  "connect-content-encoding": "connect-accept-encoding",
+  "grpc-encoding": "grpc-accept-encoding",
+} as const;
 
 /** The spellings of nearly all clients, which need no look. */
 const USUAL: ReadonlySet<string> = new Set([
@@ -38,6 +45,21 @@ export function normalizeBodyHeaders(headers: RequestHeaders): void {
     if (typeof value === "string" && /^(?:x-)?gzip$|^identity$/i.test(value)) {
       headers[name] = value.toLowerCase().replace("x-", "");
     }
+  }
+}
+
+/**
+ * Says in the headers of a response which compression the server knows, where the request names another one.
+ *
+ * @param headers in their usual spelling
+ */
+export function nameCompression(
+  headers: RequestHeaders,
+  res: { setHeader(name: string, value: string): unknown },
+): void {
+  for (const name of COMPRESSION_HEADERS) {
+    const value = headers[name];
+    if (value && value !== "gzip" && value !== "identity") res.setHeader(KNOWN_HEADERS[name], "gzip");
   }
 }
 

@@ -34,7 +34,7 @@ import { dispatchPlain } from "../plain-stream/dispatch-plain.ts";
 import { plainFormOf } from "../plain-stream/plain-request.ts";
 import { sessionOf } from "../sign-in/session-cookie.ts";
 import type { SessionOrigin } from "../sign-in/session-origin.ts";
-import { normalizeBodyHeaders } from "./body-headers.ts";
+import { nameCompression, normalizeBodyHeaders } from "./body-headers.ts";
 import { limitCaller, warnOfTokenEnd } from "./caller-headers.ts";
 import { contentLengthOf, runRoute } from "./run-route.ts";
 import { waitBeforeBody } from "./wait-before-body.ts";
@@ -114,6 +114,7 @@ async function authenticateAndDispatch(
   // A preflight that was not answered before: browsers send them without a token.
   if (req.method === "OPTIONS") return rejectPreflight(res, record);
   normalizeBodyHeaders(req.headers);
+  nameCompression(req.headers, res);
   const path = pathOf(req.url ?? "");
   const route = options.routes.get(path);
   if (route) record.operation = route.operation;
