@@ -4,6 +4,7 @@ import type { Interceptor } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError } from "../domain/error.ts";
 import { requireDurations } from "./durations.ts";
+import { inWords } from "./error/rule-words.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";
 
 /** Maximum of violations in an error; a request of a hundred bad elements would list them all. */
@@ -37,7 +38,8 @@ export function createCheck(options?: ValidatorOptions): Check {
   return (schema, message) => {
     const result = validator.validate(schema, message);
     if (result.kind === "error") throw result.error;
-    if (result.kind === "invalid") throw new ConstraintViolated(withoutRepeats(result.violations));
+    if (result.kind === "invalid")
+      throw new ConstraintViolated(withoutRepeats(result.violations).map(inWords));
     requireDurations(schema, message);
   };
 }

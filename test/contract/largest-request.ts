@@ -15,7 +15,7 @@ const UUID = "ffffffff-ffff-7fff-bfff-ffffffffffff";
 const TIMESTAMP = "9999-12-31T23:59:59.999999999Z";
 
 /** CEL rules that accept only ASCII, by id. */
-const ASCII_RULES = new Set(["output_key_format"]);
+const ASCII_RULES = new Set(["image_name", "output_key_format"]);
 
 /** CEL rules that accept texts of the form of a remote, by id. */
 const REMOTE_RULES = new Set(["remote_uri_form", "uri_or_remote"]);

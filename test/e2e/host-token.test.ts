@@ -62,6 +62,14 @@ describe("a host token", () => {
     expect((await hostTokens.get(token.id.toUpperCase())).body).toEqual({ token });
   });
 
+  test("has no control characters, such as the end of a line that was read with it", async () => {
+    for (const body of [{ token: "secret\n" }, { token: "secret", refreshToken: "re\u0000fresh" }]) {
+      const answer = await hostTokens.create(body);
+      expectRefused(answer, 400, "CONSTRAINT_VIOLATED", /^a token must not contain control characters/);
+      expect(JSON.stringify(answer.body)).not.toMatch(/secret|fresh\b/);
+    }
+  });
+
   test.each([
     ["a personal access token of the host", {}, "PAT"],
     ["one of an authorization with a refresh token", { refreshToken: "r" }, "OAUTH"],

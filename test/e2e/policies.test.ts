@@ -419,6 +419,8 @@ describe("the rules of the contract", () => {
     [{ agentPolicy: { maxSubagentsPerEnvironment: 11 } }, "and less than or equal to 10"],
     [{ agentPolicy: { maxSubagentsPerEnvironment: -1 } }, "must be greater than or equal to 0"],
     [{ allowedEditorIds: [""] }, "must be at least 1 character"],
+    [{ securityPolicyId: "mine" }, "must be a valid UUID or empty [securityPolicyId]"],
+    [{ defaultEnvironmentImage: "a b" }, "value must be the name of an image, such as registry.example.org/"],
   ])("refuse %j", async (policies, message) => {
     const answer = await own.update(policies);
     expect([answer.status, reasonOf(answer)]).toEqual([400, "CONSTRAINT_VIOLATED"]);

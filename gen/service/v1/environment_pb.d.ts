@@ -258,8 +258,8 @@ export declare type EnvironmentSpec_DevContainer = Message<"service.v1.Environme
 
   /**
    * Path of the devcontainer file, relative to the repository's root: it must
-   * not begin with `/`. Empty: the usual places are searched. At most 1,024
-   * characters.
+   * not begin with `/` nor have control characters. Empty: the usual places are
+   * searched. At most 1,024 characters.
    *
    * @generated from field: string devcontainer_file_path = 2;
    */
@@ -288,8 +288,8 @@ export declare type EnvironmentSpec_AutomationsFile = Message<"service.v1.Enviro
 
   /**
    * Path of the automations file, relative to the repository's root: it must
-   * not begin with `/`. Empty: the usual place is searched. At most 1,024
-   * characters.
+   * not begin with `/` nor have control characters. Empty: the usual place is
+   * searched. At most 1,024 characters.
    *
    * @generated from field: string automations_file_path = 2;
    */

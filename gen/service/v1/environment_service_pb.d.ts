@@ -675,8 +675,8 @@ export declare type UpdateEnvironmentRequest_DevContainer = Message<"service.v1.
 
   /**
    * Path of the devcontainer file, relative to the repository's root: it must not
-   * begin with `/`; empty for the usual places. At most 1,024 characters. Unset:
-   * unchanged.
+   * begin with `/` nor have control characters; empty for the usual places. At
+   * most 1,024 characters. Unset: unchanged.
    *
    * @generated from field: optional string devcontainer_file_path = 2;
    */
@@ -727,8 +727,8 @@ export declare type UpdateEnvironmentRequest_AutomationsFile = Message<"service.
 
   /**
    * Path of the automations file, relative to the repository's root: it must not
-   * begin with `/`; empty for the usual place. At most 1,024 characters. Unset:
-   * unchanged.
+   * begin with `/` nor have control characters; empty for the usual place. At
+   * most 1,024 characters. Unset: unchanged.
    *
    * @generated from field: optional string automations_file_path = 2;
    */

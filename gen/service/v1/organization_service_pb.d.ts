@@ -810,7 +810,8 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
 
   /**
    * The container image for environments whose repository defines none. Empty
-   * leaves the choice to the runner. At most 1,024 characters.
+   * leaves the choice to the runner. At most 1,024 characters: letters and digits
+   * of ASCII and . _ - + / : @, of which a letter or a digit is the first.
    *
    * @generated from field: optional string default_environment_image = 10;
    */

@@ -41,8 +41,8 @@ export declare type CreateProjectRequest = Message<"service.v1.CreateProjectRequ
 
   /**
    * Path of the devcontainer file, relative to the repository's root: it must not
-   * begin with `/`. Empty, the default: the usual places are searched. At most
-   * 1,024 characters.
+   * begin with `/` nor have control characters. Empty, the default: the usual
+   * places are searched. At most 1,024 characters.
    *
    * @generated from field: string devcontainer_file_path = 4;
    */
@@ -50,8 +50,8 @@ export declare type CreateProjectRequest = Message<"service.v1.CreateProjectRequ
 
   /**
    * Path of the automations file, relative to the repository's root: it must not
-   * begin with `/`. Empty, the default: the usual place is searched. At most
-   * 1,024 characters.
+   * begin with `/` nor have control characters. Empty, the default: the usual
+   * place is searched. At most 1,024 characters.
    *
    * @generated from field: string automations_file_path = 5;
    */
@@ -405,8 +405,8 @@ export declare type UpdateProjectRequest = Message<"service.v1.UpdateProjectRequ
 
   /**
    * New path of the devcontainer file, relative to the repository's root: it must
-   * not begin with `/`. Empty clears it; absent: it stays. At most 1,024
-   * characters.
+   * not begin with `/` nor have control characters. Empty clears it; absent: it
+   * stays. At most 1,024 characters.
    *
    * @generated from field: optional string devcontainer_file_path = 5;
    */
@@ -414,8 +414,8 @@ export declare type UpdateProjectRequest = Message<"service.v1.UpdateProjectRequ
 
   /**
    * New path of the automations file, relative to the repository's root: it must
-   * not begin with `/`. Empty clears it; absent: it stays. At most 1,024
-   * characters.
+   * not begin with `/` nor have control characters. Empty clears it; absent: it
+   * stays. At most 1,024 characters.
    *
    * @generated from field: optional string automations_file_path = 6;
    */

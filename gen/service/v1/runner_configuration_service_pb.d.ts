@@ -51,7 +51,7 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
 
   /**
    * The credential itself. A secret: it is stored encrypted and never returned.
-   * At most 16,384 characters.
+   * At most 16,384 characters, none of them a control character.
    *
    * @generated from field: string token = 4;
    */
@@ -77,7 +77,7 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
   /**
    * What a new token is obtained with when this one expires. A secret: it is
    * stored encrypted and never returned. Empty: the token is not refreshed. At
-   * most 16,384 characters.
+   * most 16,384 characters, none of them a control character.
    *
    * @generated from field: string refresh_token = 7;
    */
@@ -280,7 +280,8 @@ export declare type UpdateHostAuthenticationTokenRequest = Message<"service.v1.U
 
   /**
    * New credential. A secret: it is stored encrypted and never returned. Absent:
-   * the credential stays. At most 16,384 characters.
+   * the credential stays. At most 16,384 characters, none of them a control
+   * character.
    *
    * @generated from field: optional string token = 5;
    */
@@ -297,7 +298,7 @@ export declare type UpdateHostAuthenticationTokenRequest = Message<"service.v1.U
   /**
    * What a new token is obtained with when this one expires. A secret: it is
    * stored encrypted and never returned. Empty removes it; absent: it stays. At
-   * most 16,384 characters.
+   * most 16,384 characters, none of them a control character.
    *
    * @generated from field: optional string refresh_token = 7;
    */
