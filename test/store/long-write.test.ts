@@ -90,11 +90,12 @@ test("the record of many changes is written with pauses, too", async () => {
 test("a write that pauses outlasts a machine that stalls in its pause", async () => {
   let stalledMs = 0;
   const rows = await store.write(SYSTEM, "test", async (tx) => {
-    // Timers come before the end of a pause, and behind this one the timer that ends what is stuck.
-    setTimeout(() => {
+    const stall = () => {
       const began = performance.now();
       while (stalledMs < STUCK_MS) stalledMs = performance.now() - began;
-    }, 0);
+    };
+    // Behind the end of a pause, so that the write is in the next one by then, and the loop is about to look at its timers.
+    setTimeout(() => setImmediate(stall), 0);
     return untilPaused(tx);
   });
   expect(stalledMs).toBeGreaterThan(STUCK_MS - 1);
