@@ -17,6 +17,7 @@ import { auditMacOf } from "../../keys.ts";
 import {
   type AgeingChain,
   findAgeingChains,
+  findAnchor,
   findAuditBytes,
   findRowFacts,
   recordRemoval,
@@ -135,12 +136,16 @@ async function ageChain(
   before: number,
   draining: AbortSignal | undefined,
 ): Promise<number> {
-  const last = await findEnd(store, chain, before);
   const first = sequenceOf(chain);
-  if (last <= first) return 0;
-  requireSealed(mac, chain);
-  await requireConfirmed(store, mac, chain);
   let anchor = chain.anchor;
+  const last = await unlessMoved(store, chain, anchor, () => findEnd(store, chain, before));
+  if (last === undefined || last <= first) return 0;
+  requireSealed(mac, chain);
+  const isConfirmed = async () => {
+    await requireConfirmed(store, mac, chain);
+    return true;
+  };
+  if (!(await unlessMoved(store, chain, anchor, isConfirmed))) return 0;
   if (!anchor || anchor.until_sequence <= first) {
     const row = await findRowFacts(store.reader, chain, last);
     if (!row) return 0;
@@ -151,15 +156,36 @@ async function ageChain(
   const size = new BatchSize();
   while (anchor && anchor.sequence < last && !draining?.aborted) {
     const most = Math.min(size.of(ROWS_PER_BATCH), last - anchor.sequence);
-    const end = await verifiedEnd(store, mac, anchor, most, before);
-    if (!end) break;
     const present: AuditAnchor = anchor;
+    const end = await unlessMoved(store, chain, anchor, () => verifiedEnd(store, mac, present, most, before));
+    if (!end) break;
     const remove = (tx: WriteTransaction) => size.measure(() => removeUpTo(tx, chain, present, end));
     const moved = await writeThenPause(store, AUDIT_AGEING, remove, within(chain));
     if (!moved) break;
     anchor = moved;
   }
   return (anchor?.sequence ?? first) - first;
+}
+
+/**
+ * Reads rows of a chain behind its anchor. A server that led before may still remove some, or another one that leads since:
+ * then they are missing here, and nothing is wrong with them.
+ *
+ * @returns undefined where the reading failed and the anchor is another by now
+ */
+async function unlessMoved<T>(
+  { reader }: Store,
+  chain: AgeingChain,
+  anchor: AuditAnchor | undefined,
+  read: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    const present = await findAnchor(reader, chain);
+    if ((present?.sequence ?? 0) === (anchor?.sequence ?? 0)) throw error;
+    return undefined;
+  }
 }
 
 /** Returns the end of the next rows that may go; undefined where there is none. @throws Error where the chain breaks */

@@ -135,12 +135,14 @@ export async function askGivenRunner<Case extends AnswerCase>(
       const changed = notifier.next(Math.max(0, endsAt - now()));
       signal.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
+      // Before the reading: an answer in time is read then.
+      const at = now();
       const asked = await findQuestion(store.reader, scope, id);
-      isOpen = asked !== undefined && !asked.answer && now() < endsAt;
+      isOpen = asked !== undefined && !asked.answer && at < endsAt;
       // Its runner was removed.
       if (!asked) throw runner.unreachable("runner_silent");
       if (asked.answer) return expectAnswer(asked.answer, expected, runner.failed);
-      if (now() >= endsAt) throw runner.unreachable("no_answer");
+      if (at >= endsAt) throw runner.unreachable("no_answer");
       await changed;
     }
   } finally {

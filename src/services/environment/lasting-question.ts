@@ -89,8 +89,10 @@ async function findAsked<Case extends AnswerCase>(
   runnerId: string,
   { environmentId, isSame }: LastingAsked<Case>,
 ): Promise<string | undefined> {
+  // Before the reading: what is read may have its end put off later.
+  const at = now();
   const all = await findQuestionsOf(store.reader, scope, { runnerId, environmentId, askerId });
-  const isOpen = ({ expiresAt }: EnvironmentQuestion) => !!expiresAt && timestampMs(expiresAt) > now();
+  const isOpen = ({ expiresAt }: EnvironmentQuestion) => !!expiresAt && timestampMs(expiresAt) > at;
   return all.find((each) => isOpen(each) && isSame(each.question))?.id;
 }
 
@@ -134,17 +136,19 @@ async function waitFor<Case extends AnswerCase>(
       if (signal.aborted && !isLeft) await remove();
       signal.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
+      // Before the reading: what tells of progress or answers in time is read then.
+      const at = now();
       const asked = await findQuestion(store.reader, scope, id);
       if (!asked) return undefined;
       if (asked.answer) {
         await remove();
         return { isDone: true, answer: expectAnswer(asked.answer, expected) };
       }
-      if (now() >= asked.endsAt) {
+      if (at >= asked.endsAt) {
         await remove();
         throw environmentUnreachable("no_answer");
       }
-      if (now() >= until) return { isDone: false, progress: asked.question.progress };
+      if (at >= until) return { isDone: false, progress: asked.question.progress };
       await changed;
     }
   } finally {

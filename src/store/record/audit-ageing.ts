@@ -51,7 +51,8 @@ export async function findAnchors(db: Reader): Promise<Map<string, AuditAnchor>>
   return new Map(rows.map((row) => [row.organization_id, row]));
 }
 
-async function findAnchor(db: Reader, { organizationId }: Scope): Promise<AuditAnchor | undefined> {
+/** Returns the anchor of a chain; undefined where nothing of it has gone. */
+export async function findAnchor(db: Reader, { organizationId }: Scope): Promise<AuditAnchor | undefined> {
   return builderOf(db)
     .selectFrom("audit_anchor")
     .selectAll()

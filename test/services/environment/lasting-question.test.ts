@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, expect, test } from "@jest/globals";
+import type { KyselyPlugin } from "kysely";
 import {
   type AnswerRequestRequestSchema as AnswerSchema,
   EnvironmentQuestion_PushBranchSchema as PushBranchSchema,
@@ -63,10 +64,10 @@ const listen = () =>
       .execute();
   });
 /** Asks, or goes on waiting, for as long as the test's clock does not move. */
-function ask({ branch = "b", isLeft = true } = {}) {
+function ask({ branch = "b", isLeft = true, store = made.store } = {}) {
   const leaving = new AbortController();
   const ctx = contextOf(EnvironmentContract.method.pushEnvironmentBranch, caller, leaving.signal);
-  const deps = { ...workDependencies(made), until: endOfPatience(made.clock.now, MINUTE_MS) };
+  const deps = { ...workDependencies(made), store, until: endOfPatience(made.clock.now, MINUTE_MS) };
   const value = create(PushBranchSchema, { branch });
   const outcome = askLasting(deps, askerOf(deps, ctx), runner.runnerId, {
     environmentId,
@@ -137,6 +138,32 @@ test("progress puts its end off, for an hour at most; without any it is over", a
   const [, next = ""] = await asked(2);
   await pass(SILENT_MS, next);
   expect(await silent.outcome).toMatchObject({ metadata: { cause: "no_answer" } });
+});
+
+test("progress that comes while its end is looked at puts that off", async () => {
+  await listen();
+  const first = ask();
+  const [id = ""] = await asked();
+  await pass(MINUTE_MS, id);
+  await first.outcome;
+  made.clock.now += SILENT_MS - MINUTE_MS - 1;
+  const [read, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const late: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    async transformResult({ result }) {
+      read.resolve();
+      await released.promise;
+      return result;
+    },
+  };
+  const second = ask({ store: { ...made.store, reader: builderOf(made.store.reader).withPlugin(late) } });
+  await read.promise;
+  await tell(id, 40);
+  made.clock.now += 1;
+  released.resolve();
+  await pass(MINUTE_MS, id);
+  expect(await second.outcome).toMatchObject({ isDone: false, progress: { percent: 40 } });
+  expect(await rows()).toMatchObject([{ id }]);
 });
 
 test("calls that wait for the same share its answer, or ask again where another was answered first", async () => {

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import type { KyselyPlugin } from "kysely";
 import { AUDIT_FLOOR_ROWS, AUDIT_LEAST_ROWS } from "../../../src/domain/record/audit-ageing.ts";
 import { AUDIT_AGEING } from "../../../src/domain/record/audit-anchor.ts";
 import type { AuditTarget, ExportLine } from "../../../src/domain/record/audit-export.ts";
 import { createExportCheck } from "../../../src/domain/record/audit-export-check.ts";
 import { ageAudit, previewAgeing } from "../../../src/jobs/retention/audit-ageing.ts";
 import { keysFrom } from "../../../src/keys.ts";
+import { builderOf } from "../../../src/store/query-builder.ts";
 import { recordRemoval } from "../../../src/store/record/audit-ageing.ts";
 import { exportChains } from "../../../src/store/record/audit-chain.ts";
 import { findAuditLag, findOwnAuditLag } from "../../../src/store/record/audit-lag.ts";
@@ -235,6 +237,49 @@ describe("rows of the trail", () => {
     expect(await trail.breaks()).toEqual([]);
   });
 });
+
+test.each(["looks for the last of them", "has recorded that they go"])(
+  "rows may go by another server while this one %s",
+  async (moment) => {
+    const { made, mac, harbour, ...own } = await openOldTrail();
+    made.clock.now = OLD_MS + 1;
+    await own.fill(harbour, AUDIT_FLOOR_ROWS + 3 * AUDIT_LEAST_ROWS);
+    await own.exportTo("file");
+    made.clock.now = START_MS;
+    const keep = { days: 365, targets: ["file"] as const };
+    let others: Promise<void> | undefined;
+    const byAnother = () => {
+      others ??= ageAudit(made.store, mac, keep, made.clock.now);
+      return others;
+    };
+    const reading: KyselyPlugin = {
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        // A row of the chain, of which the time and the hash are read.
+        if (Object.keys(result.rows[0] ?? {}).join() === "at,hash") await byAnother();
+        return result;
+      },
+    };
+    const { reader } = made.store;
+    const store: Store = moment.startsWith("looks")
+      ? { ...made.store, reader: builderOf(reader).withPlugin(reading) }
+      : {
+          ...made.store,
+          async write(...args) {
+            const written = await made.store.write(...args);
+            await byAnother();
+            return written;
+          },
+        };
+    await ageAudit(store, mac, keep, made.clock.now);
+    expect(others).toBeDefined();
+    const anchor = await own.anchorOf(harbour);
+    expect(anchor?.sequence).toBeGreaterThan(0);
+    expect(anchor?.sequence).toBe(anchor?.until_sequence);
+    expect(await own.breaks()).toEqual([]);
+    await made.close();
+  },
+);
 
 test("an anchor that was changed under its seal is not sealed as it is", async () => {
   const before = await trail.anchorOf(trail.harbour);
