@@ -10,7 +10,7 @@ import { startRegisteredRunner, stopRunners } from "../harness/runner-process.ts
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
 import { look } from "./axe.ts";
-import { closeAll, openAs } from "./browser.ts";
+import { closeAll, openAs, valued } from "./browser.ts";
 
 /** Lines that somebody may have written who wants to deceive those who read a diff, or to run a script in their page. */
 const ATTACK = [
@@ -165,6 +165,7 @@ describe("a diff", () => {
     await file.getByText("lines 1 to 2: It moves along.").waitFor();
     const moved = file.locator(".comment", { hasText: "It moves along." });
     await moved.getByRole("button", { name: "Remove comment" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove comment" }).click();
     await file.getByText("lines 1 to 2: It moves along.").waitFor({ state: "detached" });
     const [from, to] = [await number(1).boundingBox(), await number(2).boundingBox()];
     if (!from || !to) throw new Error("the numbers are not drawn");
@@ -186,8 +187,75 @@ describe("a diff", () => {
     await page.getByPlaceholder("Comment on line 3").fill("It hides something.");
     await page.getByRole("button", { name: "Add comment" }).click();
     await until(draft, (found) => found?.comments.length === 3);
-    await page.getByRole("button", { name: "Discard review" }).click();
+    // It asks before it throws them away; who leaves it is where they were.
+    const discard = page.getByRole("region", { name: "Review" }).getByRole("button", { name: "Discard" });
+    await discard.focus();
+    await page.keyboard.press("Enter");
+    const question = page.getByRole("dialog");
+    await question.getByText("Deletes 3 comments.").waitFor();
+    await look(page);
+    await page.keyboard.press("Escape");
+    await question.waitFor({ state: "detached" });
+    await discard.and(page.locator(":focus")).waitFor();
+    expect((await draft()).comments).toHaveLength(3);
+    await discard.click();
+    await question.getByRole("button", { name: "Discard review" }).click();
     await until(draft, (found) => found === undefined);
+    expect(faults).toEqual([]);
+  });
+
+  test("keeps a comment that is being typed until it is added or discarded", async () => {
+    const { page, origin, faults } = await openAs(server, "admin@localhost");
+    await page.goto(addressOf(origin));
+    const file = fileOf(page, "attack.ts");
+    const field = page.getByLabel("Comment", { exact: true });
+    const stored = () => page.evaluate(() => JSON.stringify({ ...sessionStorage }));
+    await file.getByRole("button", { name: "Comment on line 2", exact: true }).click();
+    await field.fill("Two is one too many.");
+    // Past a reload, which leaves the focus where a page has it, and while another page is shown.
+    await page.reload();
+    await valued(field, "Two is one too many.");
+    await page.getByPlaceholder("Comment on line 2").waitFor();
+    expect(await field.and(page.locator(":focus")).count()).toBe(0);
+    await page.getByRole("link", { name: "Conversation" }).click();
+    await field.waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "Changes" }).click();
+    await valued(field, "Two is one too many.");
+    await file.getByRole("button", { name: "Discard comment" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
+    await valued(field, "Two is one too many.");
+    // Where its lines have changed, or its file is gone, the words are still there.
+    await page.evaluate(() => {
+      const [name = ""] = Object.keys(sessionStorage).filter((each) => each.includes("attack.ts"));
+      const kept = sessionStorage.getItem(name) ?? "";
+      sessionStorage.setItem(name, kept.replace("const two = 2;", "const two = 3;"));
+      sessionStorage.setItem(name.replace("attack.ts", "gone.ts"), kept.replace("Two", "Gone"));
+    });
+    await page.reload();
+    await file.getByText("The lines that you were commenting on have changed.").waitFor();
+    await valued(file.getByLabel("Comment that was not added"), "Two is one too many.");
+    const gone = page.getByRole("region", { name: "Comment on hello/gone.ts" });
+    await valued(gone.getByLabel("Comment that was not added"), "Gone is one too many.");
+    await look(page);
+    await gone.getByRole("button", { name: "Discard comment" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Discard comment" }).click();
+    await gone.waitFor({ state: "detached" });
+    // Lines that are out of sight are not in the page.
+    const tree = page.getByRole("navigation", { name: "Files" });
+    await tree.getByRole("button", { name: /attack\.ts/ }).click();
+    await file.getByRole("button", { name: "Comment on line 3", exact: true }).click();
+    await valued(field, "Two is one too many.");
+    await page.getByRole("button", { name: "Add comment" }).click();
+    await until(draft, (found) => found?.comments.length === 1);
+    await until(stored, (text) => !text.includes("too many"));
+    // It is forgotten when its person signs out.
+    await file.getByRole("button", { name: "Comment on line 1", exact: true }).click();
+    await field.fill("Of one person alone.");
+    await until(stored, (text) => text.includes("one person"));
+    await page.goto(`${origin}/account`);
+    await page.getByRole("button", { name: "Sign out", exact: true }).click();
+    await page.waitForURL(`${origin}/sign-in`);
+    expect(await stored()).not.toContain("one person");
     expect(faults).toEqual([]);
   });
 

@@ -173,13 +173,44 @@ describe("a run", () => {
     expect(other.faults).toEqual([]);
     await other.context.close();
     await card.getByLabel(/^Reason/).fill("only a test");
-    await card.getByRole("button", { name: "Approve" }).click();
+    await page.reload();
+    await valued(card.getByLabel(/^Reason/), "only a test");
+    // While the server has not answered, the page says so, and nothing is decided twice.
+    const approve = card.getByRole("button", { name: "Approve" });
+    const answered = Promise.withResolvers<void>();
+    await page.route("**/DecideApproval", async (route) => {
+      await answered.promise;
+      await route.abort();
+    });
+    await approve.click();
+    await card.getByRole("status").getByText("Sending your decision").waitFor();
+    expect([
+      await approve.isDisabled(),
+      await card.getByRole("button", { name: "Deny" }).isDisabled(),
+    ]).toEqual([true, true]);
+    await look(page);
+    // Why it failed is there before the page has been read again, however slowly that goes.
+    const reread = Promise.withResolvers<void>();
+    await page.route("**/ListApprovals", async (route) => {
+      await reread.promise;
+      await route.continue();
+    });
+    answered.resolve();
+    await card.getByRole("alert").waitFor();
+    await page.unroute("**/DecideApproval");
+    await card.locator("button:enabled", { hasText: "Approve" }).click();
     await card.waitFor({ state: "detached" });
+    reread.resolve();
+    await until(
+      () => page.evaluate(() => JSON.stringify({ ...sessionStorage })),
+      (stored) => !stored.includes("only a test"),
+    );
     await conversation()
       .getByRole("group")
       .filter({ hasText: "Asked: make all" })
       .getByText("Approved", { exact: true })
       .waitFor();
+    await page.unroute("**/ListApprovals");
     const { body } = await post(server, "ApprovalService/ListApprovals", {});
     expect(
       body.approvals.map(({ state, decisions }: { state: string; decisions: { reason: string }[] }) => [

@@ -36,6 +36,15 @@ export const queries = new QueryClient({
   },
 });
 
+/**
+ * What a call that changes something does at its end: all that the page shows is read again. A failure is shown at once.
+ * After a success the call counts as under way until the page shows what came of it, so that nobody repeats it meanwhile.
+ */
+export const rereadAll = {
+  onSuccess: () => queries.invalidateQueries(),
+  onError: () => void queries.invalidateQueries(),
+};
+
 /** Gives the pages the server and what was read of it. */
 export function ServerProvider({ children }: { readonly children: ReactNode }) {
   return (

@@ -28,6 +28,17 @@ export function keepTyped(name: string, text: string): boolean {
   }
 }
 
+/** Returns the names that begin with some text and under which the tab keeps something. */
+export function typedNames(beginning: string): string[] {
+  try {
+    return Object.keys(sessionStorage)
+      .filter((name) => name.startsWith(PREFIX + beginning))
+      .map((name) => name.slice(PREFIX.length));
+  } catch {
+    return [];
+  }
+}
+
 /** Holds a text that the tab keeps, so that a reload or an expired session loses none of it. */
 export function useKeptText(name: string) {
   const [text, setText] = useState(() => readTyped(name) ?? "");

@@ -7,6 +7,10 @@ interface ConfirmButtonProps {
   /** What it will do, with numbers. */
   readonly question: string;
   readonly onConfirm: () => void;
+  /** As the buttons next to it; small unless given. */
+  readonly size?: "sm" | "xs" | "compact-xs";
+  /** True where it is the lesser of what can be done. */
+  readonly isSubtle?: boolean;
   readonly isBusy?: boolean;
   readonly disabled?: boolean;
 }
@@ -16,6 +20,8 @@ export function ConfirmButton({
   label,
   question,
   onConfirm,
+  size = "xs",
+  isSubtle = false,
   isBusy = false,
   disabled = false,
 }: ConfirmButtonProps) {
@@ -27,12 +33,19 @@ export function ConfirmButton({
       position="bottom-end"
       width={300}
       trapFocus
+      returnFocus
       shadow="md"
       // The question stays where a page that goes on scrolls the button out of sight.
       hideDetached={false}
     >
       <Popover.Target>
-        <Button variant="default" size="xs" onClick={toggle} loading={isBusy} disabled={disabled}>
+        <Button
+          variant={isSubtle ? "subtle" : "default"}
+          size={size}
+          onClick={toggle}
+          loading={isBusy}
+          disabled={disabled}
+        >
           {label}
         </Button>
       </Popover.Target>

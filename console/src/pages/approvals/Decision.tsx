@@ -1,6 +1,5 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { Button, Textarea, TextInput } from "@mantine/core";
-import { useState } from "react";
 import {
   type Approval,
   ApprovalKind,
@@ -9,8 +8,10 @@ import {
   ApprovalState,
 } from "#gen/service/v1/approval_pb.js";
 import { ApprovalService, DecideApprovalRequest_Decision } from "#gen/service/v1/approval_service_pb.js";
-import { queries } from "../../api/server.tsx";
+import { rereadAll } from "../../api/server.tsx";
+import { keepTyped, useKeptText } from "../../api/typed.ts";
 import { Problem } from "../../parts/Problem.tsx";
+import { State } from "../../parts/State.tsx";
 
 const ALLOWING = new Set([ApprovalOption_Kind.ALLOW_ONCE, ApprovalOption_Kind.ALLOW_ALWAYS]);
 
@@ -22,10 +23,19 @@ const special = (options: readonly ApprovalOption[]) =>
 
 /** Takes the decision about an approval: it names the digest of what is shown, and nothing else is decided. */
 export function Decision({ approval }: { readonly approval: Approval }) {
-  const [reason, setReason] = useState("");
-  const [answer, setAnswer] = useState("");
+  const [reasonName, answerName] = [`reason ${approval.id}`, `answer ${approval.id}`];
+  const [reason, setReason] = useKeptText(reasonName);
+  const [answer, setAnswer] = useKeptText(answerName);
   const decide = useMutation(ApprovalService.method.decideApproval, {
-    onSettled: () => queries.invalidateQueries(),
+    ...rereadAll,
+    onSuccess() {
+      setReason("");
+      setAnswer("");
+      // Also where the page was left meanwhile.
+      keepTyped(reasonName, "");
+      keepTyped(answerName, "");
+      return rereadAll.onSuccess();
+    },
   });
   if (approval.state !== ApprovalState.PENDING) return null;
   const isQuestion = approval.kind === ApprovalKind.QUESTION;
@@ -80,6 +90,7 @@ export function Decision({ approval }: { readonly approval: Approval }) {
             {ALLOWING.has(kind) ? "Always allow it" : "Always refuse it"}: {name || id}
           </Button>
         ))}
+        <span role="status">{decide.isPending && <State tone="running" word="Sending your decision" />}</span>
       </div>
     </div>
   );

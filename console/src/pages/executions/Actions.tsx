@@ -8,7 +8,7 @@ import type {
   WorkflowExecutionAction,
 } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
-import { queries } from "../../api/server.tsx";
+import { rereadAll } from "../../api/server.tsx";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
@@ -87,9 +87,7 @@ function ActionView({ action }: { readonly action: WorkflowExecutionAction }) {
   const at = Math.min(chosen ?? seen, Math.max(0, steps.length - 1));
   const step = steps[at];
   const context = spec?.context?.context;
-  const cancel = useMutation(WorkflowService.method.cancelWorkflowExecutionAction, {
-    onSettled: () => queries.invalidateQueries(),
-  });
+  const cancel = useMutation(WorkflowService.method.cancelWorkflowExecutionAction, rereadAll);
   const approvals = step?.step?.step.case === "approval";
   return (
     <section className="action" aria-label={`Action ${metadata?.actionName}`}>

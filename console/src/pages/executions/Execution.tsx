@@ -5,7 +5,7 @@ import type { WorkflowError } from "#gen/service/v1/workflow_error_pb.js";
 import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { Who } from "../../api/person.tsx";
-import { queries } from "../../api/server.tsx";
+import { rereadAll } from "../../api/server.tsx";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Page, TabLinks } from "../../parts/Page.tsx";
@@ -116,9 +116,7 @@ function Facts({
 function Deeds({ execution }: { readonly execution: WorkflowExecution }) {
   const navigate = useNavigate();
   const workflowExecutionId = execution.id;
-  const cancel = useMutation(WorkflowService.method.cancelWorkflowExecution, {
-    onSettled: () => queries.invalidateQueries(),
-  });
+  const cancel = useMutation(WorkflowService.method.cancelWorkflowExecution, rereadAll);
   const retry = useMutation(WorkflowService.method.retryFailedActions, {
     onSuccess: ({ workflowExecution }) =>
       void navigate({

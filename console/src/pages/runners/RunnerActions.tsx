@@ -2,16 +2,15 @@ import { useMutation } from "@connectrpc/connect-query";
 import { Button } from "@mantine/core";
 import { RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
-import { queries } from "../../api/server.tsx";
+import { rereadAll } from "../../api/server.tsx";
 import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import type { Runner } from "../home/RunnersSection.tsx";
 
 /** Pauses a runner, has it go on, or deletes it; for administrators. */
 export function RunnerActions({ runner: { runnerId, spec } }: { readonly runner: Runner }) {
-  const settled = { onSettled: () => queries.invalidateQueries() };
-  const update = useMutation(RunnerService.method.updateRunner, settled);
-  const remove = useMutation(RunnerService.method.deleteRunner, settled);
+  const update = useMutation(RunnerService.method.updateRunner, rereadAll);
+  const remove = useMutation(RunnerService.method.deleteRunner, rereadAll);
   const isPaused = spec?.desiredPhase === "RUNNER_PHASE_INACTIVE";
   const desiredPhase = isPaused ? RunnerPhase.ACTIVE : RunnerPhase.INACTIVE;
   return (

@@ -7,7 +7,7 @@ import {
   type WorkflowTriggerEvent,
 } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
-import { queries } from "../../api/server.tsx";
+import { rereadAll } from "../../api/server.tsx";
 import { DataTable } from "../../parts/DataTable.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty } from "../../parts/Page.tsx";
@@ -53,9 +53,7 @@ export function Ledger({ workflowId }: { readonly workflowId: string }) {
         pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
     },
   );
-  const redeliver = useMutation(WorkflowService.method.redeliverWorkflowTriggerEvent, {
-    onSettled: () => queries.invalidateQueries(),
-  });
+  const redeliver = useMutation(WorkflowService.method.redeliverWorkflowTriggerEvent, rereadAll);
   return (
     <>
       <div className="row ledger-head">

@@ -6,7 +6,7 @@ import { ResourceType } from "#gen/service/v1/event_pb.js";
 import type { Workflow as WorkflowMessage } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { Who } from "../../api/person.tsx";
-import { queries } from "../../api/server.tsx";
+import { rereadAll } from "../../api/server.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Page, TabLinks } from "../../parts/Page.tsx";
@@ -90,9 +90,7 @@ function Deeds({ workflow }: { readonly workflow: WorkflowMessage }) {
   const [isStarting, start] = useDisclosure();
   const [isDeleting, deletion] = useDisclosure();
   const { spec, id: workflowId } = workflow;
-  const update = useMutation(WorkflowService.method.updateWorkflow, {
-    onSettled: () => queries.invalidateQueries(),
-  });
+  const update = useMutation(WorkflowService.method.updateWorkflow, rereadAll);
   return (
     <>
       <Problem error={update.error} />

@@ -3,6 +3,7 @@ import { Button, Textarea } from "@mantine/core";
 import { useEffect, useMemo, useState } from "react";
 import { WorkflowActionSchema } from "#gen/service/v1/workflow_pb.js";
 import { CreateWorkflowRequestSchema } from "#gen/service/v1/workflow_service_pb.js";
+import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
 import { LongField, TextField } from "../../../parts/fields/fields.tsx";
 import { RuledForm } from "../../../parts/fields/RuledForm.tsx";
 import { ActionFields } from "./ActionFields.tsx";
@@ -54,9 +55,12 @@ export function Editor({ workflowId, begun, onDiscard, verb, isBusy, error, onDo
       {onDiscard && (
         <div className="bar bar-asks row" role="status">
           You changed this before and have not saved it.
-          <Button variant="default" size="compact-xs" onClick={onDiscard}>
-            Discard changes
-          </Button>
+          <ConfirmButton
+            label="Discard changes"
+            question="Forgets what you have typed, and begins again with the workflow as it is saved."
+            size="compact-xs"
+            onConfirm={onDiscard}
+          />
         </div>
       )}
       <div className="row">

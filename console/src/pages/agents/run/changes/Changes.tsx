@@ -3,6 +3,7 @@ import { useMediaQuery } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { DiffBase } from "#gen/service/v1/environment_changes_pb.js";
+import { ConfirmButton } from "../../../../parts/ConfirmButton.tsx";
 import { Loaded } from "../../../../parts/Loaded.tsx";
 import { Empty } from "../../../../parts/Page.tsx";
 import { Problem } from "../../../../parts/Problem.tsx";
@@ -10,6 +11,7 @@ import { State } from "../../../../parts/State.tsx";
 import { Ago } from "../../../../parts/Time.tsx";
 import { FileDiff } from "./FileDiff.tsx";
 import { FileTree } from "./FileTree.tsx";
+import { OfGoneFiles } from "./OfGoneFiles.tsx";
 import { PushBranch } from "./PushBranch.tsx";
 import type { Comment } from "./review.ts";
 import { SentReviews } from "./SentReviews.tsx";
@@ -64,6 +66,8 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
   for (const { path } of comments) byFile.set(path, (byFile.get(path) ?? 0) + 1);
   const add = (comment: Omit<Comment, "base" | "digest">) => review.add({ ...comment, base, digest });
   const files = useMemo(() => pages?.flatMap((page) => page.files) ?? [], [pages]);
+  // What is typed of a comment is kept by the run, what is compared, and the file.
+  const keptAs = `comment ${runId} ${base} `;
   const leftOut = pages?.[0]?.filesLeftOut ?? 0;
   return (
     <Loaded reading={{ ...reading, data: pages }} lines={6}>
@@ -139,6 +143,7 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
               {files.map((file) => (
                 <FileDiff
                   key={file.path}
+                  keptAs={keptAs + file.path}
                   file={file}
                   isSplit={isSplit}
                   comments={comments}
@@ -164,6 +169,7 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
           {files.length > 0 && <PushBranch runId={runId} environmentId={environmentId} />}
           <SentReviews runId={runId} />
           {(review.comments.length > 0 || review.summary !== "") && <SendReview review={review} />}
+          {shown.length > 0 && !reading.hasNextPage && <OfGoneFiles keptAs={keptAs} files={files} />}
           {review.isSent && <ReviewSent onClose={review.forgetSent} />}
         </div>
       )}
@@ -212,6 +218,15 @@ function ReviewSent({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
+/** Names what a review has, before it is deleted. */
+function discarded(comments: number, summary: string): string {
+  const parts = [
+    comments > 0 && (comments === 1 ? "1 comment" : `${comments} comments`),
+    summary !== "" && "the summary",
+  ];
+  return parts.filter(Boolean).join(" and ");
+}
+
 /** Sends the comments as one message, with a summary before them. */
 function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDraft> }) {
   const { comments, summary, problem, isSending } = review;
@@ -238,9 +253,14 @@ function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDr
         <Button loading={isSending} onClick={() => void review.send()}>
           Send to agent
         </Button>
-        <Button variant="subtle" onClick={review.discard}>
-          Discard review
-        </Button>
+        <ConfirmButton
+          label="Discard review"
+          question={`Deletes ${discarded(comments.length, summary)}. Nobody has got any of it.`}
+          size="sm"
+          isSubtle
+          disabled={isSending}
+          onConfirm={review.discard}
+        />
         <span className="dim small extra">Ctrl Enter sends it.</span>
       </div>
     </section>

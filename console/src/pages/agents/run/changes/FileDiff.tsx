@@ -1,14 +1,17 @@
 import { Button, Textarea } from "@mantine/core";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import {
   type EnvironmentFileDiff,
   EnvironmentFileDiff_Kind as Kind,
   EnvironmentFileDiff_PatchOmission as Omission,
 } from "#gen/service/v1/environment_changes_pb.js";
+import { ConfirmButton } from "../../../../parts/ConfirmButton.tsx";
 import { Diff, type LineNote } from "../../../../parts/diff/Diff.tsx";
-import { linesName, type PatchPlace } from "../../../../parts/diff/patch-lines.ts";
+import { linesName, type PatchPlace, patchLines, quoteOf } from "../../../../parts/diff/patch-lines.ts";
 import { fileId } from "./FileTree.tsx";
+import { DiscardComment, KeptComment } from "./KeptComment.tsx";
 import type { Comment } from "./review.ts";
+import { useTypedComment } from "./typed-comment.ts";
 
 const KINDS: Readonly<Record<Kind, string>> = {
   [Kind.UNSPECIFIED]: "",
@@ -31,6 +34,8 @@ const OMISSIONS: Readonly<Record<Omission, string>> = {
 const MOST_COMMENTS = 40;
 
 interface FileDiffProps {
+  /** The name under which the tab keeps a comment that is being typed. */
+  readonly keptAs: string;
   readonly file: EnvironmentFileDiff;
   readonly isSplit: boolean;
   readonly comments: readonly Comment[];
@@ -39,29 +44,33 @@ interface FileDiffProps {
 }
 
 /** Shows what has changed in one file, with the comments that wait to be sent. */
-export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffProps) {
-  const [open, setOpen] = useState<{ readonly place: PatchPlace; readonly quote: string }>();
-  // What was typed stays when other lines are chosen for it.
-  const [text, setText] = useState("");
-  const close = () => {
-    setOpen(undefined);
-    setText("");
-  };
-  const place = open?.place;
+export function FileDiff({ keptAs, file, isSplit, comments, onAdd, onRemove }: FileDiffProps) {
+  const [typed, setTyped] = useTypedComment(keptAs);
+  /** False for a comment that the tab has kept: a page that is loaded again leaves the focus where it is. */
+  const [wasChosen, setChosen] = useState(false);
+  const close = () => setTyped(undefined);
+  const { place: chosen, quote } = typed ?? {};
+  // The lines may have changed since they were chosen.
+  const place = useMemo(
+    () => (chosen && file.patch && quoteOf(patchLines(file.patch), chosen) === quote ? chosen : undefined),
+    [file.patch, chosen, quote],
+  );
   const notes = notesOf(
     comments.filter((comment) => comment.path === file.path),
     onRemove,
-    open && (
+    typed && place && (
       <AddComment
         key={JSON.stringify(place)}
-        place={open.place}
+        place={place}
+        takesFocus={wasChosen}
         isFull={comments.length >= MOST_COMMENTS}
-        text={text}
-        onChange={setText}
+        text={typed.text}
+        onChange={(text) => setTyped({ ...typed, text })}
         onCancel={close}
         onAdd={() => {
-          const { isOld, first, last } = open.place;
-          onAdd({ path: file.path, isOld, line: first, lastLine: last, text, quote: open.quote });
+          const { isOld, first, last } = place;
+          const { text, quote } = typed;
+          onAdd({ path: file.path, isOld, line: first, lastLine: last, text, quote });
           close();
         }}
       />
@@ -81,12 +90,24 @@ export function FileDiff({ file, isSplit, comments, onAdd, onRemove }: FileDiffP
           <span className="tone-failed">−{String(file.deletedLines)}</span>
         </span>
       </div>
+      {typed && typed.text !== "" && !place && (
+        <div className="file-none stack">
+          <p className="bar bar-asks" role="status">
+            The lines that you were commenting on have changed. Choose others, and go on with it there.
+          </p>
+          <KeptComment text={typed.text} onDiscard={close} />
+        </div>
+      )}
       {file.patch ? (
         <Diff
           text={file.patch}
           path={file.path}
           isSplit={isSplit}
-          onLines={(place, quote) => setOpen({ place, quote })}
+          // What was typed stays when other lines are chosen for it.
+          onLines={(place, quote) => {
+            setChosen(true);
+            setTyped({ place, quote, text: typed?.text ?? "" });
+          }}
           chosen={place}
           notes={notes}
         />
@@ -121,9 +142,13 @@ function notesOf(
           {lastLine > line && <span className="dim">{linesName(line, lastLine)}: </span>}
           {text}
         </p>
-        <Button variant="subtle" size="compact-xs" onClick={() => onRemove(comment)}>
-          Remove comment
-        </Button>
+        <ConfirmButton
+          label="Remove comment"
+          question="Deletes this comment. The agent has not got it."
+          size="compact-xs"
+          isSubtle
+          onConfirm={() => onRemove(comment)}
+        />
       </div>,
     );
   }
@@ -133,6 +158,7 @@ function notesOf(
 
 function AddComment({
   place,
+  takesFocus,
   isFull,
   text,
   onChange,
@@ -140,6 +166,7 @@ function AddComment({
   onCancel,
 }: {
   readonly place: PatchPlace;
+  readonly takesFocus: boolean;
   readonly isFull: boolean;
   readonly text: string;
   readonly onChange: (text: string) => void;
@@ -148,7 +175,9 @@ function AddComment({
 }) {
   const field = useRef<HTMLTextAreaElement>(null);
   // It has a place in the diff, without which it takes no focus, only once that is drawn with it.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it takes the focus once
   useEffect(() => {
+    if (!takesFocus) return;
     field.current?.focus();
     field.current?.setSelectionRange(-1, -1);
   }, []);
@@ -174,9 +203,13 @@ function AddComment({
         <Button size="xs" disabled={isEmpty} onClick={onAdd}>
           Add comment
         </Button>
-        <Button size="xs" variant="default" onClick={onCancel}>
-          Cancel
-        </Button>
+        {isEmpty ? (
+          <Button size="xs" variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+        ) : (
+          <DiscardComment onDiscard={onCancel} />
+        )}
         <span className="dim small extra">On {linesName(place.first, place.last)}. Ctrl Enter adds it.</span>
       </div>
     </div>

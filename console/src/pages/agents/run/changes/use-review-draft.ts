@@ -5,6 +5,7 @@ import type { AgentReviewDraft } from "#gen/service/v1/agent_review_pb.js";
 import { AgentReviewService } from "#gen/service/v1/agent_review_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { queries } from "../../../../api/server.tsx";
+import { signInAgain, useValue } from "../../../../api/session.ts";
 import { refreshInputs } from "../use-run.ts";
 import { type Comment, commentOf, sentComment } from "./review.ts";
 
@@ -109,6 +110,12 @@ export function useReviewDraft(runId: string) {
     );
     return saves.current;
   };
+  const isRefused = useValue(signInAgain);
+  // What could not be kept while nobody was signed in is kept once somebody is.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the session has come back
+  useEffect(() => {
+    if (!isRefused && problem !== undefined && !isSending) void keep();
+  }, [isRefused]);
   const leave = useRef(keep);
   leave.current = keep;
   // What a person typed last before going to another page is kept, too.

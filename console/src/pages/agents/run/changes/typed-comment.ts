@@ -1,0 +1,29 @@
+import { useEffect, useState } from "react";
+import { keepTyped, readTyped } from "../../../../api/typed.ts";
+import type { PatchPlace } from "../../../../parts/diff/patch-lines.ts";
+
+/** A comment that is being typed, and has not been added to the review. */
+export interface TypedComment {
+  readonly place: PatchPlace;
+  /** The lines as they were when they were chosen. */
+  readonly quote: string;
+  readonly text: string;
+}
+
+/** Returns the comment that the tab keeps under a name; undefined where there is none. */
+export function readTypedComment(name: string): TypedComment | undefined {
+  const kept = readTyped(name);
+  return kept === undefined ? undefined : (JSON.parse(kept) as TypedComment);
+}
+
+/**
+ * Holds the comment that is being typed on a file, until it is added or discarded: the tab keeps its words, past a reload
+ * and while the page is left.
+ */
+export function useTypedComment(name: string) {
+  const [typed, setTyped] = useState(() => readTypedComment(name));
+  useEffect(() => {
+    keepTyped(name, typed && typed.text !== "" ? JSON.stringify(typed) : "");
+  }, [name, typed]);
+  return [typed, setTyped] as const;
+}
