@@ -102,6 +102,7 @@ describe("a workflow", () => {
     await valued(field, text.replace('"maxParallel": 5', '"maxParallel": 2'));
     await look(page);
     await page.getByRole("button", { name: "Discard changes" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Discard changes" }).click();
     await valued(page.getByLabel("Name", { exact: true }), "Headers");
     await page.reload();
     await valued(page.getByLabel("Name", { exact: true }), "Headers");
@@ -236,6 +237,23 @@ describe("an execution", () => {
     await page.getByText("1 of 1 lines").waitFor();
     await log.getByText("twelve", { exact: true }).waitFor();
     await look(page);
+    // Who has gone on from what was found is not called back by new lines.
+    const frame = page.locator(".log-lines");
+    await frame.evaluate((each) => each.scrollTo({ top: 900 }));
+    await log.getByText("60", { exact: true }).waitFor();
+    for (const lines of [2_000, 4_000, 6_000, 8_000])
+      await succeeded(runner.report(work, logs(first + lines * 9, "one more\n".repeat(2_000))));
+    await until(
+      () => frame.evaluate((each) => each.scrollHeight),
+      (height) => height >= 10_001 * 18,
+    );
+    expect(await frame.evaluate((each) => each.scrollTop)).toBe(900);
+    expect(await log.locator(".log-line").count()).toBeLessThan(200);
+    // The end is followed again, until somebody draws the scroll bar up.
+    await page.getByLabel("Follow").check();
+    await log.getByText("10001", { exact: true }).waitFor();
+    await frame.evaluate((each) => each.scrollTo({ top: 5_000 }));
+    await page.locator("input:not(:checked)").and(page.getByLabel("Follow")).waitFor();
     const failure = { reason: "command_failed", message: "the command ended with exit status 2" };
     await succeeded(runner.report(other, { steps: [{ stepIndex: 0, state: "STATE_FAILED", failure }] }));
     await succeeded(runner.finish(other));

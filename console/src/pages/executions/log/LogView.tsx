@@ -36,12 +36,26 @@ export function LogView({ actionId, stepIndex, attempt, fileName, isOver }: LogV
     const element = frame.current;
     if (isFollowing && element) element.scrollTop = element.scrollHeight;
   }, [version, isFollowing]);
+  const line = text === "" ? undefined : found[at];
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another text may be on the same line
   useEffect(() => {
-    const line = found[at];
-    if (text === "" || line === undefined) return;
+    if (line === undefined) return;
     setIsFollowing(false);
     frame.current?.scrollTo({ top: Math.max(0, line * LINE_HEIGHT - 120) });
-  }, [found, at, text]);
+  }, [line, text]);
+  const last = useRef({ scrollTop: 0, scrollHeight: 0, clientHeight: 0 });
+  /** Lets go of the end where somebody has scrolled up, by whatever means; lines that are gone and a higher frame are none. */
+  const onScroll = (element: HTMLDivElement) => {
+    const { scrollTop, scrollHeight, clientHeight } = element;
+    const before = last.current;
+    last.current = { scrollTop, scrollHeight, clientHeight };
+    if (
+      scrollTop < before.scrollTop &&
+      scrollHeight >= before.scrollHeight &&
+      clientHeight === before.clientHeight
+    )
+      setIsFollowing(false);
+  };
   const go = (step: number) =>
     setAt((before) => (found.length === 0 ? 0 : (before + step + found.length) % found.length));
   return (
@@ -96,12 +110,7 @@ export function LogView({ actionId, stepIndex, attempt, fileName, isOver }: LogV
         aria-live="off"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
         tabIndex={0}
-        onWheel={(event) => {
-          if (event.deltaY < 0) setIsFollowing(false);
-        }}
-        onKeyDown={(event) => {
-          if (["ArrowUp", "PageUp", "Home"].includes(event.key)) setIsFollowing(false);
-        }}
+        onScroll={(event) => onScroll(event.currentTarget)}
       >
         {lines.length === 0 ? (
           <p className="dim log-none">
