@@ -1,8 +1,8 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { Button } from "@mantine/core";
-import { useState } from "react";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { ChangedMeanwhile, useEdited } from "../../parts/fields/Edited.tsx";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { ClassPicker } from "../../parts/pickers/ClassPicker.tsx";
@@ -14,26 +14,35 @@ const LOCAL = { id: "local", name: "The local runner of the user who makes it" }
 /** Most entries of a project (contract). */
 const MOST = 30;
 
+const isSame = (one: readonly string[], other: readonly string[]): boolean => one.join() === other.join();
+
 /** What a project's environments run on, the first that can be had first. */
 export function ProjectClasses({
   project,
-  onSaved,
+  onSaved: onRead,
 }: {
   readonly project: Project;
   readonly onSaved: () => void;
 }) {
-  const [entries, setEntries] = useState(() =>
-    project.environmentClasses.map(({ environmentClass: each }) =>
-      each.case === "environmentClassId" ? each.value : LOCAL.id,
-    ),
+  const stored = project.environmentClasses.map(({ environmentClass: each }) =>
+    each.case === "environmentClassId" ? each.value : LOCAL.id,
   );
+  const {
+    draft: entries,
+    setDraft: setEntries,
+    isEdited,
+    isOther,
+    takeOver,
+    onSaved,
+  } = useEdited<readonly string[]>(stored, isSame);
   const classes = useClasses();
-  const save = useMutation(ProjectService.method.updateProjectEnvironmentClasses, { onSuccess: onSaved });
+  const save = useMutation(ProjectService.method.updateProjectEnvironmentClasses, { onSuccess: onRead });
   const names = new Map(classes.data?.map(({ id, displayName }) => [id, displayName]));
   names.set(LOCAL.id, LOCAL.name);
   return (
     <div className="stack">
       <Problem error={save.error} />
+      {isOther && <ChangedMeanwhile what="the classes" onShow={() => takeOver(stored)} />}
       <p className="dim lead">
         An environment runs on the first class of the list unless another is named. Without any, each runner
         may take it.
@@ -75,23 +84,26 @@ export function ProjectClasses({
         <Button
           size="xs"
           loading={save.isPending}
-          disabled={entries.length === 0}
+          disabled={entries.length === 0 || !isEdited}
           onClick={() =>
-            save.mutate({
-              projectId: project.id,
-              projectEnvironmentClasses: entries.map((id, order) => ({
-                order,
-                environmentClass:
-                  id === LOCAL.id
-                    ? { case: "localRunner" as const, value: true }
-                    : { case: "environmentClassId" as const, value: id },
-              })),
-            })
+            save.mutate(
+              {
+                projectId: project.id,
+                projectEnvironmentClasses: entries.map((id, order) => ({
+                  order,
+                  environmentClass:
+                    id === LOCAL.id
+                      ? { case: "localRunner" as const, value: true }
+                      : { case: "environmentClassId" as const, value: id },
+                })),
+              },
+              { onSuccess: () => onSaved(entries, entries) },
+            )
           }
         >
           Save classes
         </Button>
-        {save.isSuccess && (
+        {save.isSuccess && !isEdited && (
           <span className="dim" role="status">
             Saved.
           </span>

@@ -1,30 +1,38 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { Button, Textarea } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import type { FormEvent } from "react";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
+import { ChangedMeanwhile, useEdited } from "../../parts/fields/Edited.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { editorsIn, editorsText } from "./editors-text.ts";
+
+const editorsOf = (project: Project): string => editorsText(project.recommendedEditors?.editors ?? {});
 
 /** The editors that suit a project, as lines of their names and versions. */
 export function ProjectEditors({
   project,
-  onSaved,
+  onSaved: onRead,
 }: {
   readonly project: Project;
   readonly onSaved: () => void;
 }) {
-  const [text, setText] = useState(() => editorsText(project.recommendedEditors?.editors ?? {}));
-  const save = useMutation(ProjectService.method.updateProject, { onSuccess: onSaved });
+  const stored = editorsOf(project);
+  const { draft: text, setDraft: setText, isEdited, isOther, takeOver, onSaved } = useEdited(stored);
+  const save = useMutation(ProjectService.method.updateProject, { onSuccess: onRead });
   return (
     <form
       className="stack"
       onSubmit={(event: FormEvent) => {
         event.preventDefault();
-        save.mutate({ projectId: project.id, recommendedEditors: { editors: editorsIn(text) } });
+        save.mutate(
+          { projectId: project.id, recommendedEditors: { editors: editorsIn(text) } },
+          { onSuccess: ({ project: saved }) => saved && onSaved(text, editorsOf(saved)) },
+        );
       }}
     >
       <Problem error={save.error} />
+      {isOther && <ChangedMeanwhile what="the editors" onShow={() => takeOver(stored)} />}
       <Textarea
         label="Recommended editors, one a line"
         description="A name, and after a colon the versions that are recommended, such as code: stable, insiders. Without versions all are."
@@ -37,10 +45,10 @@ export function ProjectEditors({
         onChange={(event) => setText(event.currentTarget.value)}
       />
       <div className="row">
-        <Button type="submit" size="xs" loading={save.isPending}>
+        <Button type="submit" size="xs" loading={save.isPending} disabled={!isEdited}>
           Save editors
         </Button>
-        {save.isSuccess && (
+        {save.isSuccess && !isEdited && (
           <span className="dim" role="status">
             Saved.
           </span>

@@ -1,10 +1,10 @@
 import { useMutation } from "@connectrpc/connect-query";
-import { Button } from "@mantine/core";
 import { useState } from "react";
 import type { EnvironmentInitializer_Spec as Spec } from "#gen/service/v1/environment_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService, UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { queries } from "../../api/server.tsx";
+import { ChangedMeanwhile } from "../../parts/fields/Edited.tsx";
 import { movedUp, PartBreach, removed, replaced, TextField } from "../../parts/fields/fields.tsx";
 import { AddButton, MemberButtons } from "../../parts/fields/ListButtons.tsx";
 import { RuledForm } from "../../parts/fields/RuledForm.tsx";
@@ -54,15 +54,7 @@ export function ProjectSettings({
         )
       }
     >
-      {isOther && change && (
-        <div className="bar bar-asks row" role="status">
-          Somebody has changed the project since you began. Only what you have changed is saved, in place of
-          what they have made of it.
-          <Button variant="default" size="compact-xs" onClick={() => takeOver(stored)}>
-            Show what is saved
-          </Button>
-        </div>
-      )}
+      {isOther && change && <ChangedMeanwhile what="the project" onShow={() => takeOver(stored)} />}
       <fieldset className="plain" disabled={!mayChange}>
         <section className="editor-part" aria-label="What it is called">
           <TextField path="name" label="Name" value={draft.name ?? ""} onChange={(name) => set({ name })} />

@@ -1,9 +1,10 @@
-import { create } from "@bufbuild/protobuf";
+import { create, equals } from "@bufbuild/protobuf";
 import { useMutation } from "@connectrpc/connect-query";
 import { Button, Checkbox, NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { type Agent, AgentDefinitionSchema, AgentKind } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { ChangedMeanwhile } from "../../../parts/fields/Edited.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 
 const KINDS = [
@@ -23,15 +24,27 @@ const variablesIn = (text: string) =>
     }),
   );
 
+const isSameAgent = (one: Agent, other: Agent): boolean =>
+  one.name === other.name &&
+  one.description === other.description &&
+  one.takesSettings === other.takesSettings &&
+  equals(
+    AgentDefinitionSchema,
+    one.definition ?? create(AgentDefinitionSchema),
+    other.definition ?? create(AgentDefinitionSchema),
+  );
+
 /** The form of an agent that administrators define: a new one, or a change of one. */
 export function AgentForm({
-  agent,
+  agent: stored,
   onDone,
 }: {
   /** Undefined for a new one. */
   readonly agent: Agent | undefined;
   readonly onDone: () => void;
 }) {
+  // What others save while it is open is shown by the notice, and not taken for what was typed here.
+  const [agent] = useState(stored);
   const before = agent?.definition;
   const [name, setName] = useState(agent?.name ?? "");
   const [description, setDescription] = useState(agent?.description ?? "");
@@ -55,12 +68,20 @@ export function AgentForm({
       arguments: before && words === wordsBefore ? before.arguments : lines(words),
       variables: before && variables === variablesBefore ? before.variables : variablesIn(variables),
     });
-    if (agent) change.mutate({ agentId: agent.id, name, description, takesSettings, definition });
-    else add.mutate({ name, description, takesSettings, definition });
+    if (agent) {
+      change.mutate({
+        agentId: agent.id,
+        ...(name !== agent.name && { name }),
+        ...(description !== agent.description && { description }),
+        ...(takesSettings !== agent.takesSettings && { takesSettings }),
+        ...(!(before && equals(AgentDefinitionSchema, before, definition)) && { definition }),
+      });
+    } else add.mutate({ name, description, takesSettings, definition });
   };
   return (
     <form className="stack" onSubmit={save}>
       <Problem error={add.error ?? change.error} />
+      {agent && stored && !isSameAgent(agent, stored) && <ChangedMeanwhile what="the agent" />}
       <TextInput
         label="Name"
         required

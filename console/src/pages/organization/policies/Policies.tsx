@@ -12,12 +12,13 @@ import {
   type UpdateOrganizationPoliciesRequest,
   UpdateOrganizationPoliciesRequestSchema,
 } from "#gen/service/v1/organization_service_pb.js";
+import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
 import { Loaded } from "../../../parts/Loaded.tsx";
 import { Section } from "../../../parts/Page.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import type { PartProps } from "../Organization.tsx";
 import { FieldRow } from "./FieldRow.tsx";
-import { POLICY_GROUPS } from "./fields.ts";
+import { POLICY_FIELDS, POLICY_GROUPS } from "./fields.ts";
 import { PolicyEffects } from "./PolicyEffects.tsx";
 import { RetentionPreview } from "./RetentionPreview.tsx";
 import { changeOf, type Typed, typedOf } from "./typed.ts";
@@ -64,6 +65,8 @@ interface PolicyFormProps extends PartProps {
 function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: PolicyFormProps) {
   const saved = typedOf(toJson(OrganizationPoliciesSchema, policies));
   const [edits, setEdits] = useState<Typed>({});
+  /** What was saved of each field when somebody began to change it. */
+  const [begun, setBegun] = useState<Typed>({});
   const [unreadable, setUnreadable] = useState<Error>();
   const [change, setChange] = useState<UpdateOrganizationPoliciesRequest>();
   const preview = useMutation(OrganizationService.method.previewOrganizationPolicies);
@@ -74,15 +77,26 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
     update.mutate(sent, {
       // Not called when something was edited meanwhile, which stays.
       onSuccess() {
-        setEdits({});
+        forget();
         setChange(undefined);
         preview.reset();
       },
     });
+  const forget = () => {
+    setEdits({});
+    setBegun({});
+  };
   const typed = { ...saved, ...edits };
   const changed = Object.keys(typed).filter((path) => typed[path] !== saved[path]);
+  // Those that others have changed, too.
+  const others = POLICY_FIELDS.filter(({ path }) => changed.includes(path) && begun[path] !== saved[path]);
   const edit = (path: string, value: string) => {
-    setEdits((before) => ({ ...before, [path]: value }));
+    const { [path]: _, ...otherEdits } = edits;
+    const { [path]: first = saved[path] ?? "", ...otherBegun } = begun;
+    // What is as it was saved is no change, whatever others make of it later.
+    const isBack = value === saved[path];
+    setEdits(isBack ? otherEdits : { ...otherEdits, [path]: value });
+    setBegun(isBack ? otherBegun : { ...otherBegun, [path]: first });
     setChange(undefined);
     setUnreadable(undefined);
     preview.reset();
@@ -126,6 +140,18 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
             </p>
           )}
           <Problem error={preview.error ?? update.error} />
+          {others.length > 0 && (
+            <div className="bar bar-asks" role="status">
+              Somebody has changed this since you began, and saving replaces theirs:
+              <ul>
+                {others.map(({ path, label }) => (
+                  <li key={path}>
+                    {label}, now: <code>{saved[path] || "none"}</code>
+                  </li>
+                ))}
+              </ul>
+            </div>
+          )}
           {change && preview.data ? (
             <>
               <PolicyEffects preview={preview.data} />
@@ -149,9 +175,12 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
               <Button type="submit" loading={preview.isPending}>
                 Show what it does
               </Button>
-              <Button variant="default" onClick={() => setEdits({})}>
-                Discard
-              </Button>
+              <ConfirmButton
+                label="Discard"
+                question={`Forgets what you have changed in ${changed.length === 1 ? "this field" : `these ${changed.length} fields`}.`}
+                size="sm"
+                onConfirm={forget}
+              />
               <span className="dim">
                 {changed.length} {changed.length === 1 ? "field" : "fields"} changed
               </span>

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, equals } from "@bufbuild/protobuf";
 import { useMutation } from "@connectrpc/connect-query";
 import { Button, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
@@ -10,6 +10,7 @@ import {
 } from "#gen/service/v1/security_pb.js";
 import { SecurityService } from "#gen/service/v1/security_service_pb.js";
 import { queries } from "../../../api/server.tsx";
+import { ChangedMeanwhile } from "../../../parts/fields/Edited.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 
 const pathsOf = (policy: SecurityPolicy | undefined, effect: Effect): string =>
@@ -21,6 +22,10 @@ const pathsOf = (policy: SecurityPolicy | undefined, effect: Effect): string =>
 const rulesOf = (text: string, effect: Effect) =>
   text.split("\n").flatMap((line) => (line.trim() ? [{ path: line.trim(), effect }] : []));
 
+const isSamePolicy = (one: SecurityPolicy, other: SecurityPolicy): boolean =>
+  one.metadata?.name === other.metadata?.name &&
+  equals(SpecSchema, one.spec ?? create(SpecSchema), other.spec ?? create(SpecSchema));
+
 interface SecurityPolicyFormProps {
   readonly organizationId: string;
   /** Undefined for a new one. */
@@ -29,7 +34,9 @@ interface SecurityPolicyFormProps {
 }
 
 /** The form of a security policy: the programs that are refused, and those that are noted. */
-export function SecurityPolicyForm({ organizationId, policy, onDone }: SecurityPolicyFormProps) {
+export function SecurityPolicyForm({ organizationId, policy: stored, onDone }: SecurityPolicyFormProps) {
+  // What others save while it is open is shown by the notice, and not taken for what was typed here.
+  const [policy] = useState(stored);
   const before = { blocked: pathsOf(policy, Effect.BLOCK), noted: pathsOf(policy, Effect.AUDIT) };
   const [name, setName] = useState(policy?.metadata?.name ?? "");
   const [blocked, setBlocked] = useState(before.blocked);
@@ -45,6 +52,7 @@ export function SecurityPolicyForm({ organizationId, policy, onDone }: SecurityP
   const save = (event: FormEvent) => {
     event.preventDefault();
     const metadata = { name };
+    const isRenamed = name !== policy?.metadata?.name;
     const { spec } = policy ?? {};
     const hasNewRules = !policy || blocked !== before.blocked || noted !== before.noted;
     const executables = create(ExecutablesSchema, {
@@ -60,11 +68,16 @@ export function SecurityPolicyForm({ organizationId, policy, onDone }: SecurityP
     });
     const changed = create(SpecSchema, { ...(spec?.ports && { ports: spec.ports }), executables });
     if (!policy) return add.mutate({ organizationId, metadata, spec: changed });
-    change.mutate({ securityPolicyId: policy.id, metadata, ...(hasNewRules && { spec: changed }) });
+    change.mutate({
+      securityPolicyId: policy.id,
+      ...(isRenamed && { metadata }),
+      ...(hasNewRules && { spec: changed }),
+    });
   };
   return (
     <form className="stack" onSubmit={save}>
       <Problem error={add.error ?? change.error} />
+      {policy && stored && !isSamePolicy(policy, stored) && <ChangedMeanwhile what="the security policy" />}
       <TextInput
         label="Name"
         required

@@ -1,0 +1,48 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
+
+/**
+ * Holds what somebody makes of a stored value, and whether others have changed that meanwhile: what they save is shown at
+ * once where nothing is typed, and never replaced without a word where something is.
+ */
+export function useEdited<T>(stored: T, isSame: (one: T, other: T) => boolean = Object.is) {
+  const [{ initial, draft }, setState] = useState({ initial: stored, draft: stored });
+  const takeOver = (next: T) => setState({ initial: next, draft: next });
+  const isEdited = !isSame(initial, draft);
+  const isOther = !isSame(initial, stored);
+  if (isOther && (!isEdited || isSame(stored, draft))) takeOver(stored);
+  return {
+    draft,
+    setDraft: (next: T) => setState({ initial, draft: next }),
+    isEdited,
+    /** Throws away what was typed. */
+    takeOver,
+    /** Goes on after `sent` was saved, as `saved`; what was typed meanwhile stays. */
+    onSaved: (sent: T, saved: T) =>
+      setState((now) => ({ initial: saved, draft: isSame(now.draft, sent) ? saved : now.draft })),
+    /** True where saving would replace what somebody else has made of it. */
+    isOther: isOther && isEdited,
+  };
+}
+
+/** Says that somebody else has changed what is being edited, and offers to show it. */
+export function ChangedMeanwhile({
+  what,
+  onShow,
+}: {
+  /** Such as "the project". */
+  readonly what: string;
+  readonly onShow?: () => void;
+}) {
+  return (
+    <div className="bar bar-asks row" role="status">
+      Somebody has changed {what} since you began. Only what you have changed is saved, in place of what they
+      have made of it.
+      {onShow && (
+        <Button variant="default" size="compact-xs" onClick={onShow}>
+          Show what is saved
+        </Button>
+      )}
+    </div>
+  );
+}
