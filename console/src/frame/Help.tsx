@@ -1,4 +1,5 @@
 import { Modal } from "@mantine/core";
+import { useFocusBack } from "../parts/use-focus-back.ts";
 
 const KEYS = [
   ["Ctrl K", "Go to a page, or to anything by its name or id, and do what the page offers"],
@@ -12,6 +13,7 @@ const KEYS = [
 
 /** Shows what the keyboard does, and where more is written. */
 export default function Help({ onClose }: { readonly onClose: () => void }) {
+  useFocusBack();
   return (
     <Modal
       opened

@@ -4,6 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { Icon } from "../parts/Icon.tsx";
 import { Problem } from "../parts/Problem.tsx";
+import { useFocusBack } from "../parts/use-focus-back.ts";
 import { pageActions } from "./page-actions.ts";
 import { PLACES } from "./Sidebar.tsx";
 import { type Target, useFound } from "./use-found.ts";
@@ -28,13 +29,7 @@ const PAGES: readonly Target[] = [
 /** Goes to anything by its name or id: a page, a project, a workflow, a run, an execution or a member; and does the page's actions. */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
   // Who was typing goes on where they were.
-  const [before] = useState(() => document.activeElement);
-  useEffect(
-    () => () => {
-      if (before instanceof HTMLElement && document.activeElement === document.body) before.focus();
-    },
-    [before],
-  );
+  useFocusBack();
   return (
     <Modal
       opened

@@ -1,8 +1,10 @@
 import { Drawer } from "@mantine/core";
+import { useFocusBack } from "../parts/use-focus-back.ts";
 import { Sidebar } from "./Sidebar.tsx";
 
 /** The sidebar of a narrow window. */
 export default function SideDrawer({ onClose }: { readonly onClose: () => void }) {
+  useFocusBack();
   return (
     <Drawer
       opened

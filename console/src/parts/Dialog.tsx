@@ -1,7 +1,11 @@
 import { Modal } from "@mantine/core";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
+import { useFocusBack } from "./use-focus-back.ts";
 
-/** A window over the page for one thing to do; it is drawn only while it is open. */
+/**
+ * A window over the page for one thing to do; it is drawn only while it is open. A click next to it closes it, until
+ * something was typed in it, which that would throw away.
+ */
 export function Dialog({
   title,
   size = 560,
@@ -13,9 +17,13 @@ export function Dialog({
   readonly onClose: () => void;
   readonly children: ReactNode;
 }) {
+  const [isTyped, setTyped] = useState(false);
+  useFocusBack();
   return (
     <Modal
       opened
+      closeOnClickOutside={!isTyped}
+      onInput={() => setTyped(true)}
       onClose={onClose}
       title={title}
       size={size}

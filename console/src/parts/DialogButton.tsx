@@ -1,6 +1,7 @@
-import { Button, Modal } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import type { ReactNode } from "react";
+import { Dialog } from "./Dialog.tsx";
 import { Icon } from "./Icon.tsx";
 
 interface DialogButtonProps {
@@ -24,16 +25,11 @@ export function DialogButton({ label, size = 480, isMain = true, children }: Dia
       >
         {label}
       </Button>
-      <Modal
-        opened={isOpen}
-        onClose={dialog.close}
-        title={label}
-        size={size}
-        transitionProps={{ duration: 120 }}
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
-        {isOpen && children(dialog.close)}
-      </Modal>
+      {isOpen && (
+        <Dialog title={label} size={size} onClose={dialog.close}>
+          {children(dialog.close)}
+        </Dialog>
+      )}
     </>
   );
 }

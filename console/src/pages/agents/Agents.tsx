@@ -1,9 +1,10 @@
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { Button, Modal } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useSearch } from "@tanstack/react-router";
 import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { Dialog } from "../../parts/Dialog.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
@@ -66,16 +67,11 @@ export function Agents() {
           );
         }}
       </Loaded>
-      <Modal
-        opened={isOpen}
-        onClose={dialog.close}
-        title="Start agent"
-        size={560}
-        transitionProps={{ duration: 120 }}
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
-        {isOpen && <StartRun />}
-      </Modal>
+      {isOpen && (
+        <Dialog title="Start agent" onClose={dialog.close}>
+          <StartRun />
+        </Dialog>
+      )}
     </Page>
   );
 }

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from "@connectrpc/connect-query";
-import { Button, Modal } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
@@ -111,15 +111,11 @@ export function Projects() {
           );
         }}
       </Loaded>
-      <Modal
-        opened={isOpen}
-        onClose={dialog.close}
-        title="Create project"
-        transitionProps={{ duration: 120 }}
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
-        {isOpen && <CreateProject onClose={dialog.close} />}
-      </Modal>
+      {isOpen && (
+        <Dialog title="Create project" onClose={dialog.close}>
+          <CreateProject onClose={dialog.close} />
+        </Dialog>
+      )}
       {isImporting && (
         <Dialog title="Import projects" size={640} onClose={imports.close}>
           <ImportProjects onClose={imports.close} />

@@ -1,9 +1,10 @@
 import { useMutation } from "@connectrpc/connect-query";
-import { Button, Modal, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type FormEvent, useState } from "react";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { queries } from "../../api/server.tsx";
+import { Dialog } from "../../parts/Dialog.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Page } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
@@ -31,16 +32,11 @@ export function Runners() {
     >
       <RunnersSection actions={isAdministrator ? (runner) => <RunnerActions runner={runner} /> : undefined} />
       <Readiness />
-      <Modal
-        opened={isOpen}
-        onClose={dialog.close}
-        title="Create runner"
-        size={640}
-        transitionProps={{ duration: 120 }}
-        closeButtonProps={{ "aria-label": "Close" }}
-      >
-        {isOpen && <CreateRunner onClose={dialog.close} />}
-      </Modal>
+      {isOpen && (
+        <Dialog title="Create runner" size={640} onClose={dialog.close}>
+          <CreateRunner onClose={dialog.close} />
+        </Dialog>
+      )}
     </Page>
   );
 }
