@@ -21,7 +21,7 @@ export async function expectNoOverflow(page: Page): Promise<void> {
 export async function look(page: Page): Promise<void> {
   for (const [colorScheme, width] of [
     ["light", 1280],
-    ["dark", 380],
+    ["dark", 360],
   ] as const) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 800 });

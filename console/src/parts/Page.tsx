@@ -24,7 +24,8 @@ export function Page({ title, mark, facts, actions, wide = false, children }: Pa
       <header className="page-head">
         <div className="page-title">
           <h1>{title}</h1>
-          {mark}
+          {/* Readers of screens say what becomes of it. */}
+          {mark && <span role="status">{mark}</span>}
         </div>
         {actions && <div className="page-actions">{actions}</div>}
         {facts && <div className="page-facts dim">{facts}</div>}
@@ -114,7 +115,6 @@ export function TabLinks({
           className="tab"
           aria-current={value === current ? "page" : undefined}
           data-active={value === current || undefined}
-          replace
         >
           {label}
         </Link>
