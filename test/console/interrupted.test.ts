@@ -194,8 +194,11 @@ test("a person whose account is blocked learns why at the sign-in, and loses not
   await page.getByRole("dialog").getByText("You are no longer signed in").waitFor();
   await valued(message, "Look at the headers of all files.");
   await look(page);
-  const second = await context.newPage();
-  await second.goto(`${origin}/sign-in`);
+  // Also where the window covers the bar.
+  const opened = context.waitForEvent("page");
+  await page.getByRole("dialog").getByRole("link", { name: "Sign in again in another tab" }).click();
+  const second = await opened;
+  await second.waitForURL(/\/sign-in\?next=/);
   await second.getByLabel("Access token").fill(ada.token);
   await second.getByRole("button", { name: "Sign in", exact: true }).click();
   await second.getByRole("alert").getByText("the account is blocked", { exact: false }).waitFor();

@@ -13,6 +13,8 @@ export interface Failure {
   readonly field: string;
   /** The server's id of the call, for its operator; empty where no server answered. */
   readonly requestId: string;
+  /** True where nobody is signed in any more. */
+  readonly isSignedOut: boolean;
 }
 
 /** Returns what a page shows of an error: the server's sentence, or which of the two did not answer. */
@@ -27,6 +29,7 @@ export function failureOf(thrown: unknown): Failure {
     reasonName: reason === ErrorReason.UNSPECIFIED ? "" : (ErrorReason[reason] ?? ""),
     field: detail?.metadata.field ?? detail?.metadata.path ?? violatedFields(error),
     requestId: error.metadata.get("x-request-id") ?? "",
+    isSignedOut: answered && error.code === Code.Unauthenticated,
   };
 }
 

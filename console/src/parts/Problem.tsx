@@ -1,17 +1,26 @@
 import { Button, CopyButton } from "@mantine/core";
 import { failureOf } from "../api/failure.ts";
+import { signInAddress } from "../api/session.ts";
 import { Icon } from "./Icon.tsx";
 
 /** Shows why a call failed, next to what caused it: the server's sentence, the field, and the id of the call to copy. */
 export function Problem({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) {
   if (!error) return null;
-  const { sentence, reasonName, field, requestId } = failureOf(error);
+  const { sentence, reasonName, field, requestId, isSignedOut } = failureOf(error);
   return (
     <div className="problem" role="alert">
       <div className="problem-text">
         <Icon name="failed" />
         <div>
           <p>{sentence}</p>
+          {isSignedOut && (
+            // The bar that says so may be below a window.
+            <p className="small">
+              <a href={signInAddress()} target="_blank" rel="noreferrer">
+                Sign in again in another tab
+              </a>
+            </p>
+          )}
           {requestId === "" && !onRetry && (
             <p className="small">
               Nothing that you typed is lost. Where you changed something, look whether it was done before you
