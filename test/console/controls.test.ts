@@ -168,6 +168,25 @@ test("the mode of a new run is told in words that a narrow window does not cut",
   await page.keyboard.press("Escape");
 });
 
+test("the browser's Back leads to the tab before, and then to the page before", async () => {
+  const { page, origin, faults } = visit;
+  await page.goto(`${origin}/projects`);
+  await page.getByRole("link", { name: "Tools", exact: true }).click();
+  for (const tab of ["Editors", "Sharing"]) await page.getByRole("link", { name: tab, exact: true }).click();
+  const chosen = (tab: string) => page.locator(".tab[aria-current=page]", { hasText: tab }).waitFor();
+  await chosen("Sharing");
+  await page.goBack();
+  await chosen("Editors");
+  await page.getByLabel("Recommended editors, one a line").waitFor();
+  await page.goBack();
+  await chosen("Environments");
+  await page.goBack();
+  await page.getByRole("heading", { name: "Projects", level: 1 }).waitFor();
+  await page.goForward();
+  await chosen("Environments");
+  expect(faults).toEqual([]);
+});
+
 test("a turn that was lost with its runner is asked for again, and the run is deleted once it has stopped", async () => {
   const { page, origin, faults } = visit;
   const runner = await startRegisteredRunner(server);
@@ -198,5 +217,50 @@ test("a turn that was lost with its runner is asked for again, and the run is de
   await page.waitForURL(`${origin}/agents`);
   const answer = await post(server, "AgentService/GetAgentExecution", { agentExecutionId: conversation.id });
   expect(answer.status).toBe(404);
+  expect(faults).toEqual([]);
+});
+
+test("no name, however long, makes a page wider than its window", async () => {
+  const { page, origin, faults } = visit;
+  const name = "W".repeat(80);
+  const remoteUri = `https://git.example.org/${"long".repeat(30)}/${name}.git`;
+  const { project } = await call("ProjectService/CreateProject", {
+    name,
+    initializer: repository(remoteUri),
+  });
+  const { workflow } = await call("WorkflowService/CreateWorkflow", {
+    name,
+    description: name.repeat(3),
+    action: ACTION,
+    triggers: [MANUAL],
+  });
+  const { agentExecutionId } = await call("AgentService/StartAgent", {
+    name: "M".repeat(100),
+    userInput: { inputs: [{ text: { content: `echo ${name.repeat(5)}` } }] },
+  });
+  const paths = [
+    "/",
+    "/agents",
+    `/agents/${agentExecutionId}`,
+    "/projects",
+    `/projects/${project.id}`,
+    `/projects/${project.id}?tab=settings`,
+    "/workflows",
+    `/workflows/${workflow.id}`,
+    `/workflows/${workflow.id}?tab=definition`,
+  ];
+  for (const path of paths) {
+    await page.goto(origin + path);
+    await page.locator("h1").waitFor();
+    await page.locator(":root:not(:has(.skeleton))").waitFor({ state: "attached" });
+    await look(page);
+  }
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Go to" }).fill("WWW");
+  await page
+    .getByRole("option", { name: /Project$/ })
+    .first()
+    .waitFor();
+  await look(page);
   expect(faults).toEqual([]);
 });
