@@ -594,6 +594,20 @@ describe("a run", () => {
     await page.getByRole("button", { name: "3 new", exact: true }).click();
     await page.getByRole("button", { name: "3 new", exact: true }).waitFor({ state: "detached" });
     await page.getByText("Waits for input").waitFor();
+    // What the keyboard goes to is not under the field; in a low window, as an enlarged one is, that leaves room to read.
+    const foot = page.locator(".talk-foot");
+    await page.evaluate(() => window.scrollTo(0, 0));
+    await build.locator("summary").focus();
+    const [step, field] = [await build.locator("summary").boundingBox(), await foot.boundingBox()];
+    if (!step || !field) throw new Error("they are not drawn");
+    expect(step.y).toBeGreaterThan(48);
+    expect(step.y + step.height).toBeLessThan(field.y);
+    await page.setViewportSize({ width: 640, height: 400 });
+    await page.waitForFunction(() => {
+      const foot = document.querySelector(".talk-foot");
+      return foot && getComputedStyle(foot).position === "static";
+    });
+    await page.setViewportSize({ width: 1280, height: 800 });
     // Who comes later is shown the end, too.
     await page.reload();
     await talk.getByText("words 2000", { exact: true }).waitFor();

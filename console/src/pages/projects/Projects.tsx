@@ -94,7 +94,7 @@ export function Projects() {
                       </Link>
                     ),
                   },
-                  { head: "From", cell: (project) => <code>{sourceOf(project)}</code> },
+                  { head: "From", cell: (project) => <code className="anywhere">{sourceOf(project)}</code> },
                   {
                     head: "Made by",
                     cell: ({ metadata }) => <Who subject={metadata?.creator} />,
