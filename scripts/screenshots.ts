@@ -8,7 +8,7 @@
  *                                                            on the machine of the server
  *
  * What the sample data has nothing of, such as webhooks, is made first. Fails where a page, or a table in it, is wider than
- * its window, and where axe-core finds something serious.
+ * its window, at some widths of which no picture is taken, too, and where axe-core finds something serious.
  * Needs Chromium; TEST_CHROMIUM names another than Debian's.
  */
 import { mkdirSync } from "node:fs";
@@ -25,6 +25,8 @@ const VIEWS = [
   { name: "narrow", colorScheme: "light", width: 380 },
 ] as const;
 const HEIGHT = 800;
+/** Widths of which no picture is taken: the least one, and an enlargement to 200 %. */
+const OTHER_WIDTHS = [360, 640];
 /** Small, and still legible. */
 const JPEG = { type: "jpeg", quality: 55 } as const;
 
@@ -142,17 +144,28 @@ async function take(
     await page.waitForTimeout(200);
     if (heading) await page.getByRole("heading", { name: heading }).evaluate((each) => each.scrollIntoView());
     await page.screenshot({ path: join(to, `${name}.jpg`), ...JPEG });
-    const past = await page.evaluate(() =>
-      [document.documentElement, ...document.querySelectorAll("div.table-frame")]
-        .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
-        .map((each) => each.querySelector(":scope > table")?.ariaLabel ?? "the page"),
-    );
-    if (past.length > 0) process.stdout.write(`  ${name}: wider than the window: ${past.join(", ")}\n`);
+    const past = await tooWide(page, name);
     const found = await barriers(page);
     for (const barrier of found) process.stdout.write(`  ${name}: ${barrier}\n`);
-    if (past.length + found.length > 0) faults++;
+    if (past + found.length > 0) faults++;
+  }
+  for (const width of OTHER_WIDTHS) {
+    await page.setViewportSize({ width, height: HEIGHT });
+    await drawn(page);
+    if ((await tooWide(page, `${width} px`)) > 0) faults++;
   }
   return faults;
+}
+
+/** Counts what in a page is wider than its window, and says what that is. */
+async function tooWide(page: Page, view: string): Promise<number> {
+  const past = await page.evaluate(() =>
+    [document.documentElement, ...document.querySelectorAll("div.table-frame")]
+      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+      .map((each) => each.querySelector(":scope > table")?.ariaLabel ?? "the page"),
+  );
+  if (past.length > 0) process.stdout.write(`  ${view}: wider than the window: ${past.join(", ")}\n`);
+  return past.length;
 }
 
 /** Returns what finds the address of a thing that a list links to: that whose name has a word, or else the first. */
