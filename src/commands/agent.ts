@@ -4,6 +4,7 @@ import type { AgentOwner } from "../domain/agent/agent.ts";
 import { makeAgentDefault, registerAgent, unregisterAgent } from "../services/agent/agent-registry.ts";
 import { findAgents } from "../store/agent/agent.ts";
 import type { Store } from "../store/store.ts";
+import type { Listing } from "./definitions/command-line.ts";
 import type { FormName } from "./definitions/declare-agent.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { resolveOrganization } from "./organization.ts";
@@ -67,19 +68,18 @@ export function removeAgent(config: DataConfig, options: AgentName): Promise<str
   });
 }
 
-/** Lists the agents: a line each with id, name, owner, form, command, and a mark for a default. */
-export async function listAgents(config: DataConfig): Promise<string> {
+/** Lists the agents: id, name, owner, form, command, and a mark for a default. */
+export async function listAgents(config: DataConfig): Promise<Listing> {
   const { store } = await openExistingData(config);
   try {
     const all = await findAgents(store.reader);
-    return all
-      .map(({ agent, organizationId, form, command }) => {
-        const formName = FORM_NAMES.get(form) ?? "unknown";
-        const words = JSON.stringify(command);
-        const mark = agent.default ? "  default" : "";
-        return `${agent.id}  ${agent.name}  ${organizationId ?? "all"}  ${formName}  ${words}${mark}\n`;
-      })
-      .join("");
+    const rows = all.map(({ agent, organizationId, form, command }) => {
+      const formName = FORM_NAMES.get(form) ?? "unknown";
+      const words = JSON.stringify(command);
+      const mark = agent.default ? ["default"] : [];
+      return [agent.id, agent.name, organizationId ?? "all", formName, words, ...mark];
+    });
+    return { headings: ["AGENT", "NAME", "ORGANIZATION", "FORM", "COMMAND", "DEFAULT"], rows };
   } finally {
     await store.close();
   }

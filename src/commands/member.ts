@@ -8,6 +8,7 @@ import type { StoredMember } from "../store/identity/member.ts";
 import { findMemberOfAccount, findUsers } from "../store/identity/member.ts";
 import { findOrganization } from "../store/identity/organization.ts";
 import { OPERATOR, type Reader, type Scope, type WriteTransaction, within } from "../store/store.ts";
+import type { Listing } from "./definitions/command-line.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { resolveOrganization } from "./organization.ts";
 import { checkPerson } from "./person.ts";
@@ -16,8 +17,8 @@ import { StartError } from "./start-error.ts";
 
 /** The identification of one membership. */
 export interface NamedMember {
-  /** The id or name of the organization. */
-  readonly organization: string;
+  /** The id or name of the organization; undefined for the only one. */
+  readonly organization?: string | undefined;
   /** The mail address of the account. */
   readonly email: string;
 }
@@ -73,24 +74,23 @@ export async function printSignInLink(
 const ROLES = { administrator: OrganizationRole.ADMIN, member: OrganizationRole.MEMBER } as const;
 
 /**
- * Lists the members of an organization: a line each with user id, role, mail
- * address and name, and whether they are suspended or blocked, the oldest first.
+ * Lists the members of an organization: user id, role, mail address and name,
+ * and whether they are suspended or blocked, the oldest first.
  *
  * @throws StartError when no organization matches
  */
-export async function listMembers(config: DataConfig, named: string): Promise<string> {
+export async function listMembers(config: DataConfig, named: string | undefined): Promise<Listing> {
   const { store } = await openExistingData(config);
   try {
     const { id } = await resolveOrganization(store, named);
     const users = (await findUsers(store.reader)).filter(({ organizationId }) => organizationId === id);
-    return users
-      .map(({ userId, role, email, name, suspendedAt, blockedAt }) => {
-        const roleName = role === ROLES.administrator ? "administrator" : "member";
-        // Before what people choose themselves, which could say so of others.
-        const state = blockedAt !== null ? ", blocked" : suspendedAt !== null ? ", suspended" : "";
-        return `${userId}  ${(roleName + state).padEnd("administrator".length)}  ${email}  ${name}\n`;
-      })
-      .join("");
+    const rows = users.map(({ userId, role, email, name, suspendedAt, blockedAt }) => {
+      const roleName = role === ROLES.administrator ? "administrator" : "member";
+      // Before what people choose themselves, which could say so of others.
+      const state = blockedAt !== null ? ", blocked" : suspendedAt !== null ? ", suspended" : "";
+      return [userId, (roleName + state).padEnd("administrator".length), email, name];
+    });
+    return { headings: ["USER", "ROLE", "EMAIL", "NAME"], rows };
   } finally {
     await store.close();
   }

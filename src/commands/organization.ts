@@ -7,6 +7,7 @@ import { createOrganizationWithToken } from "../services/access/organization-cre
 import type { StoredOrganization } from "../store/identity/organization.ts";
 import { findOrganizations, findOrganizationsWithBytes } from "../store/identity/organization.ts";
 import type { Store } from "../store/store.ts";
+import type { Listing } from "./definitions/command-line.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
@@ -45,13 +46,14 @@ export async function createOrganization(config: DataConfig, options: Organizati
   }
 }
 
-/** Lists the organizations: a line each with id, stored bytes and name. */
-export async function listOrganizations(config: DataConfig): Promise<string> {
+/** Lists the organizations: id, stored bytes and name. */
+export async function listOrganizations(config: DataConfig): Promise<Listing> {
   const { store } = await openExistingData(config);
   try {
     const all = await findOrganizationsWithBytes(store.reader);
     const width = Math.max(0, ...all.map(({ bytes }) => String(bytes).length));
-    return all.map(({ id, name, bytes }) => `${id}  ${String(bytes).padStart(width)}  ${name}\n`).join("");
+    const rows = all.map(({ id, name, bytes }) => [id, String(bytes).padStart(width), name]);
+    return { headings: ["ORGANIZATION", "BYTES", "NAME"], rows };
   } finally {
     await store.close();
   }
@@ -60,17 +62,29 @@ export async function listOrganizations(config: DataConfig): Promise<string> {
 /**
  * Finds the organization that the operator means.
  *
- * @param named its id, or its name while no other has the same
+ * @param named its id, or its name while no other has the same; undefined for the only one
  * @throws StartError when none or more than one matches
  */
-export async function resolveOrganization(store: Store, named: string): Promise<StoredOrganization> {
+export async function resolveOrganization(
+  store: Store,
+  named: string | undefined,
+): Promise<StoredOrganization> {
   const all = await findOrganizations(store.reader);
-  const fitting = all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
+  const fitting = all.filter(
+    ({ id, name }) => named === undefined || id === named.toLowerCase() || name === named,
+  );
   const [organization, other] = fitting;
-  if (!organization) throw new StartError(`no organization has the id or name ${named}`);
+  if (!organization)
+    throw new StartError(
+      named === undefined ? "there is no organization" : `no organization has the id or name ${named}`,
+    );
   if (!other) return organization;
   const choices = fitting.map(({ id, name }) => `  ${id}  ${name}`).join("\n");
-  throw new StartError(`more than one organization has the name: choose one by its id\n${choices}`);
+  const problem =
+    named === undefined
+      ? "there is more than one organization: choose one with --organization"
+      : "more than one organization has the name: choose one by its id";
+  throw new StartError(`${problem}\n${choices}`);
 }
 
 function checkName(name: string): void {

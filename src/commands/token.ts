@@ -4,6 +4,7 @@ import type { FoundUser } from "../store/identity/member.ts";
 import { removeToken } from "../store/identity/token.ts";
 import { findAccessTokens, findAnyToken, type OperatorToken } from "../store/identity/token-list.ts";
 import { OPERATOR, type Reader, type Store, type WriteTransaction } from "../store/store.ts";
+import type { Listing } from "./definitions/command-line.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
@@ -42,21 +43,19 @@ export async function createAccessToken(config: DataConfig, options: TokenOption
 }
 
 /**
- * Lists the access tokens of users and service accounts, without their values: a
- * line each with id, owner, expiry and last use.
+ * Lists the access tokens of users and service accounts, without their values:
+ * id, owner, organization, expiry and last use, and whether it is disabled.
  *
  * @param user id or email of the user whose tokens to list; all by default
  * @throws StartError when no user or more than one matches
  */
-export async function listTokens(config: DataConfig, user?: string): Promise<string> {
+export async function listTokens(config: DataConfig, user?: string): Promise<Listing> {
   const { store } = await openExistingData(config);
   try {
     const userId = user === undefined ? undefined : (await resolveUser(store, user)).userId;
     const tokens = await findAccessTokens(store.reader);
-    return tokens
-      .filter(({ subjectId }) => userId === undefined || subjectId === userId)
-      .map((token) => `${lineOf(token)}\n`)
-      .join("");
+    const rows = tokens.filter(({ subjectId }) => userId === undefined || subjectId === userId).map(rowOf);
+    return { headings: ["TOKEN", "OWNER", "ORGANIZATION", "EXPIRY", "LAST USE", "STATE"], rows };
   } finally {
     await store.close();
   }
@@ -108,7 +107,7 @@ async function resolveUser(store: Store, named: string | undefined): Promise<Fou
   throw new StartError(`choose a user with --user:\n${choices.join("\n")}`);
 }
 
-function lineOf({ id, kind, subjectId, email, organizationName, ...times }: OperatorToken): string {
+function rowOf({ id, kind, subjectId, email, organizationName, ...times }: OperatorToken): string[] {
   const owner = kind === "service_account" ? `service account ${subjectId}` : (email ?? subjectId);
   const { expiresAt, lastUsedAt, disabledAt } = times;
   return [
@@ -118,5 +117,5 @@ function lineOf({ id, kind, subjectId, email, organizationName, ...times }: Oper
     `expires ${new Date(expiresAt).toISOString()}`,
     lastUsedAt === null ? "never used" : `last used ${new Date(lastUsedAt).toISOString()}`,
     ...(disabledAt === null ? [] : ["disabled"]),
-  ].join("  ");
+  ];
 }

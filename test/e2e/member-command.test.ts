@@ -1,8 +1,10 @@
 import { userInfo } from "node:os";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
+import { dataEnvironmentOf } from "../harness/data-config.ts";
 import { addMember } from "../harness/member.ts";
 import { addOrganization } from "../harness/organization.ts";
+import { CHARTROOM, runProgram, terminalEnvironment, testWith } from "../harness/program.ts";
 import {
   type ReachableServer,
   runCommand,
@@ -51,6 +53,43 @@ test("members are added, listed, given a role and removed while the server runs"
   expect([removed.code, removed.stdout]).toEqual([0, `${EMAIL} is no member any more\n`]);
   expect((await post(server, "AccountService/GetAccount", {}, token)).status).toBe(401);
   expect((await member("list")).stdout).not.toContain(EMAIL);
+});
+
+test("the organization need not be named where there is one, and is asked for where there are several", async () => {
+  const own = await startHostedServer();
+  const list = () => runCommand(["member", "list", "--data-dir", own.dataDir]);
+  expect(await list()).toMatchObject({ code: 0, stdout: expect.stringContaining("admin@localhost") });
+  const add = ["member", "add", "--email", EMAIL, "--name", "Ann Example", "--data-dir", own.dataDir];
+  expect(await runHostedCommand(add)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^cr_pat_/) });
+  await addOrganization(own, "Another organization");
+  const { code, stdout, stderr } = await list();
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(
+    /^chartroom: there is more than one organization: choose one with --organization\n( {2}[0-9a-f-]{36} {2}(My|Another) organization\n){2}$/,
+  );
+});
+
+testWith("script")("at a terminal the lists on the data have headings", async () => {
+  const headings = {
+    "organization list": /^ORGANIZATION +BYTES +NAME\r?\n[0-9a-f-]{36} +\d+ +My organization\r?\n/,
+    "member list":
+      /^USER +ROLE +EMAIL +NAME\r?\n[0-9a-f-]{36} +administrator +admin@localhost +Administrator\r?\n/,
+    "token list":
+      /^TOKEN +OWNER +ORGANIZATION +EXPIRY +LAST USE +STATE\r?\n[0-9a-f-]{36} +admin@localhost +My organization +expires /,
+    "agent list": /^AGENT +NAME +ORGANIZATION +FORM +COMMAND +DEFAULT\r?\n$/,
+  };
+  const own = await startHostedServer();
+  for (const [command, text] of Object.entries(headings)) {
+    const line = `${CHARTROOM} ${command} --data-dir '${own.dataDir}'`;
+    const { code, stdout } = await runProgram(
+      "script",
+      ["--quiet", "--return", "--command", line, "/dev/null"],
+      { env: { ...terminalEnvironment(), ...dataEnvironmentOf(own.dataDir) } },
+    );
+    expect([code, stdout]).toEqual([0, expect.stringMatching(text)]);
+  }
+  const piped = await runCommand(["organization", "list", "--data-dir", own.dataDir]);
+  expect(piped.stdout).toMatch(/^[0-9a-f-]{36} {2}\d+ {2}My organization\n$/);
 });
 
 test("the list says who is suspended", async () => {

@@ -83,6 +83,27 @@ export async function runOnData(
   terminal.print(await command(readConfig(flags, terminal.env)));
 }
 
+/** A list in the data. */
+export interface Listing {
+  /** Names of the columns. */
+  readonly headings: readonly string[];
+  /** Values of the columns; the last ones may be missing. */
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** Runs a command on the data folder that lists something: under headings at a terminal, and as rows alone for scripts. */
+export async function listOnData(
+  terminal: Terminal,
+  flags: Flags,
+  command: (config: Config) => Promise<Listing>,
+): Promise<void> {
+  const { headings, rows } = await command(readConfig(flags, terminal.env));
+  const isTerminal = (terminal.output as { readonly isTTY?: boolean }).isTTY === true;
+  if (!isTerminal) return terminal.print(rows.map((row) => `${row.join("  ")}\n`).join(""));
+  const { table } = await import("../client/printable.ts");
+  terminal.print(table(headings, rows));
+}
+
 /** Returns an argument parser for a whole number, whose errors name the option. */
 export function numberOption(option: string, least: number, most: number): (text: string) => number {
   const read = integer(least, most);

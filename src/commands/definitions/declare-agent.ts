@@ -5,6 +5,7 @@ import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-ac
 import { ExitCode } from "../start-error.ts";
 import {
   type Flags,
+  listOnData,
   retryOption,
   runOnData,
   type Terminal,
@@ -92,7 +93,7 @@ export function declareAgent(program: Command, terminal: Terminal): void {
       .command("list")
       .description("list the agents with their ids, owners, forms and commands")
       .action((flags: Flags) =>
-        runOnData(terminal, flags, async (config) => (await loadAgentCommands()).listAgents(config)),
+        listOnData(terminal, flags, async (config) => (await loadAgentCommands()).listAgents(config)),
       ),
   );
   withDataSettings(

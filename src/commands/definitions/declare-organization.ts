@@ -3,7 +3,14 @@ import { SETTINGS } from "../../config/config.ts";
 import type { MemberOptions, NamedMember, RoleOptions } from "../member.ts";
 import type { OrganizationOptions } from "../organization.ts";
 import type { RemovalOptions } from "../remove-organization.ts";
-import { type Flags, runOnData, type Terminal, withDataSettings, withSettings } from "./command-line.ts";
+import {
+  type Flags,
+  listOnData,
+  runOnData,
+  type Terminal,
+  withDataSettings,
+  withSettings,
+} from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
 const loadOrganizationCommands = () => import("../organization.ts");
@@ -34,7 +41,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
       .command("list")
       .description("list the organizations with their ids and stored bytes")
       .action((flags: Flags) =>
-        runOnData(terminal, flags, async (config) =>
+        listOnData(terminal, flags, async (config) =>
           (await loadOrganizationCommands()).listOrganizations(config),
         ),
       ),
@@ -114,9 +121,11 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
     member
       .command("list")
       .description("list the members of an organization")
-      .requiredOption("--organization <id or name>", "which organization")
+      .option("--organization <id or name>", "which organization, where there are several")
       .action(({ organization: named, ...flags }: Flags & Pick<MemberOptions, "organization">) =>
-        runOnData(terminal, flags, async (config) => (await loadMemberCommands()).listMembers(config, named)),
+        listOnData(terminal, flags, async (config) =>
+          (await loadMemberCommands()).listMembers(config, named),
+        ),
       ),
   );
   withDataSettings(
@@ -143,7 +152,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
 /** Adds the options that name one membership. */
 function nameMembership(command: Command): Command {
   return command
-    .requiredOption("--organization <id or name>", "which organization")
+    .option("--organization <id or name>", "which organization, where there are several")
     .requiredOption("--email <address>", "the member's account; `member add` creates it if there is none");
 }
 

@@ -3,6 +3,7 @@ import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-ac
 import type { TokenOptions } from "../token.ts";
 import {
   type Flags,
+  listOnData,
   numberOption,
   runOnData,
   type Terminal,
@@ -43,7 +44,7 @@ export function declareToken(program: Command, terminal: Terminal): void {
       .description("list access tokens of users and service accounts, without their values")
       .option("--user <id or email>", "only tokens of this user")
       .action(({ user, ...flags }: Flags & { user?: string }) =>
-        runOnData(terminal, flags, async (config) => (await loadTokenCommands()).listTokens(config, user)),
+        listOnData(terminal, flags, async (config) => (await loadTokenCommands()).listTokens(config, user)),
       ),
   );
   withDataSettings(
