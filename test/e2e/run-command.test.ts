@@ -150,8 +150,10 @@ describe("chartroom run", () => {
     await run("watch", first);
     const resumed = await runProgram("resume", first, "echo two", "--watch", "--until-waiting");
     expect(resumed.slice(0, 37)).toMatch(ID);
-    expect(resumed).toContain("-- echo two\ntwo\n");
-    expect(resumed).not.toContain("one");
+    // The states that the server sends before the blocks of a turn come after them, the last of them once.
+    expect(
+      resumed.slice(37).replace(/^(\[the run (works|waits for its environment or a runner)\]\n)*/, ""),
+    ).toBe("-- echo two\ntwo\n[the run waits for input]\n");
     const second = resumed.slice(0, 36);
     expect(await run("watch", second, "--until-waiting")).toMatch(/-- echo one\none\n.*-- echo two\ntwo\n/s);
     expect(refused(await chartroom(["run", "resume", first]))).toEqual([

@@ -16,9 +16,12 @@ import { type ChatView, isReview, wordsOf } from "./view.ts";
  */
 const QUIET_MS = 500;
 
+/** Silences after which a state is shown although output before it is still to come, such as that of blocks that were deleted. */
+const MAX_SILENCES = 10;
+
 /** The surface of a screen: {@link ChatView} in words for people. */
 export interface RunView extends Pick<ChatView, "note" | "block" | "sent" | "run" | "inputs" | "endLine"> {
-  /** True to show a run's state after the blocks that it has had, though a connection begins with the run. */
+  /** True to show a run's state once there is silence, after the blocks that it has had: a stream sends the run first. */
   readonly showsStateLast: boolean;
 }
 
@@ -29,11 +32,11 @@ export class Screen {
   /** The words of sent inputs, by id. */
   readonly #inputTexts = new Map<string, string>();
   #run: AgentExecution | undefined;
-  /** The run whose state is to be shown, once the blocks before it were. */
+  /** The run whose state is to be shown, once the blocks before it were; a later state takes its place. */
   #unshownRun: AgentExecution | undefined;
   #shownPhase: Phase | undefined;
   #lastEventAt = performance.now();
-  #lineEnd: NodeJS.Timeout | undefined;
+  #silence: NodeJS.Timeout | undefined;
 
   constructor(conversation: ConversationClient, view: RunView) {
     this.#conversation = conversation;
@@ -47,8 +50,7 @@ export class Screen {
   async show(signal: AbortSignal): Promise<void> {
     for await (const event of this.#conversation.watch(signal, (text) => this.#view.note(`[${text}]`))) {
       this.#lastEventAt = performance.now();
-      clearTimeout(this.#lineEnd);
-      this.#lineEnd = setTimeout(() => this.#endLine(), QUIET_MS).unref();
+      this.#awaitSilence(MAX_SILENCES);
       if (event.case === "block") {
         await this.#loadInputTexts(event.value.inputId);
         this.#view.block(event.value, (id) => this.#inputTexts.get(id));
@@ -57,18 +59,42 @@ export class Screen {
         this.#run = event.value;
         this.#unshownRun = event.value;
       }
-      if (!this.#view.showsStateLast || !this.#conversation.isCatchingUp) await this.#showState();
+      if (!this.#view.showsStateLast) await this.#showState();
     }
-    clearTimeout(this.#lineEnd);
+    clearTimeout(this.#silence);
+    this.#silence = undefined;
     await this.#showState();
     await this.#showReviews();
     this.#view.endLine();
   }
 
-  /** Ends a line that was begun, and shows the state also where blocks before it do not come: they were deleted. */
-  #endLine(): void {
+  #awaitSilence(silences: number): void {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => void this.#endSilence(silences - 1), QUIET_MS).unref();
+  }
+
+  /** Ends a line that was begun, and shows the state, or waits longer for what comes before it. */
+  async #endSilence(silencesLeft: number): Promise<void> {
+    const silence = this.#silence;
     this.#view.endLine();
-    void this.#showState();
+    const isEarly = silencesLeft > 0 && (await this.#isOutputMissing());
+    // Something has come meanwhile, or the run has ended.
+    if (this.#silence !== silence) return;
+    if (isEarly) this.#awaitSilence(silencesLeft);
+    else await this.#showState();
+  }
+
+  /** Returns whether output is still to come that belongs before the state. */
+  async #isOutputMissing(): Promise<boolean> {
+    const status = this.#unshownRun?.status;
+    if (!status) return false;
+    if (this.#conversation.isCatchingUp) return true;
+    const { phase, lostTurn, pendingApprovalIds } = status;
+    // A run waits, too, before it gets its first message, and as soon as its runner has reported the end of a turn.
+    if (phase !== Phase.WAITING_FOR_INPUT || lostTurn?.holdsQueue || pendingApprovalIds.length > 0)
+      return false;
+    const hasAnswered = await this.#conversation.hasAnsweredAll().catch(() => true);
+    return !hasAnswered;
   }
 
   async #showState(): Promise<void> {

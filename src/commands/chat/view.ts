@@ -62,6 +62,8 @@ export class ChatView {
     if (inputId !== this.#shownInputId) {
       this.#shownInputId = inputId;
       this.#shownInputIds.add(inputId);
+      // Said again after what answers this message.
+      this.#shownStatus = "";
       const message = messageOf(inputId);
       this.#line(`-- ${message === undefined ? inputId : firstLine(message)}`);
     }
