@@ -241,5 +241,5 @@ test("the command sends reviews, and lists them and drafts", async () => {
   expect(await refused("--comment", "hello/app.txt", "x")).toContain("--comment takes a place");
   expect(await refused("--comment", "hello/app.txt:9")).toContain("--comment takes a place");
   expect(await refused("--drafts", "--summary", "x")).toContain("--drafts lists drafts");
-  expect(await refused("--from", join(temporaryFolder(), "none"))).toContain("holds no review");
+  expect(await refused("--from", join(temporaryFolder(), "none"))).toContain("there is no such file");
 });

@@ -64,6 +64,7 @@ test("chartroom run push says what is not committed, commits it where it is aske
   const refused = await chartroom("run", "push", run);
   expect([refused.code, refused.stdout]).toEqual([1, ""]);
   expect(refused.stderr).toMatch(/^chartroom: nothing was done: the repository has changes .* not committed/);
+  expect(refused.stderr).toMatch(/: --commit-message TEXT commits them, with you as the author\n$/);
   const branch = `chartroom/fix-the-parser-${run.slice(-8)}`;
   const created = await chartroom("run", "push", run, "--commit-message", "Add b");
   const commit = origin.find(branch);

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { toJson } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { ConnectError, createClient } from "@connectrpc/connect";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import {
@@ -12,6 +12,7 @@ import {
   EnvironmentPush_State as State,
 } from "#gen/service/v1/environment_push_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
+import { ErrorDetailSchema } from "#gen/service/v1/error_reason_pb.js";
 import {
   PullRequestChecks as Checks,
   type FollowedPullRequest,
@@ -89,7 +90,7 @@ export async function pushRun(
       access,
       (options) => environmentsOf(access).pushEnvironmentBranch(request, options),
       PUSH_MS,
-    );
+    ).catch(rethrowPushError);
     return { push: present(push) };
   });
 }
@@ -114,7 +115,7 @@ export async function openPullRequestOfRun(
       access,
       (options) => environmentsOf(access).openPullRequest(request, options),
       PUSH_MS,
-    );
+    ).catch(rethrowPushError);
     return { push: present(push), pullRequest };
   });
 }
@@ -176,6 +177,18 @@ export function pushJson({ push, pullRequest }: PushResult): string {
   return jsonText({
     push: toJson(EnvironmentPushSchema, push),
     ...(pullRequest && { pullRequest: toJson(FollowedPullRequestSchema, pullRequest) }),
+  });
+}
+
+/** Rethrows the error of a push; where a message for a commit is missing, with the flag that gives one. */
+function rethrowPushError(error: unknown): never {
+  if (!(error instanceof StartError)) throw error;
+  const isUncommitted = ConnectError.from(error.cause)
+    .findDetails(ErrorDetailSchema)
+    .some(({ metadata }) => metadata.cause === "uncommitted_changes");
+  if (!isUncommitted) throw error;
+  throw new StartError(`${error.message}: --commit-message TEXT commits them, with you as the author`, {
+    cause: error,
   });
 }
 

@@ -40,6 +40,7 @@ const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
 
 /** Texts of the driver's errors that have no code. */
 const BROKEN = /^(Connection terminated|Client has encountered)/;
+const NO_TLS = /does not support SSL/;
 const NO_PASSWORD = /client password must be a/;
 
 /** Texts of the driver's errors where no answer came in time: of a query, of a new connection, and of one for a pool. */
@@ -63,6 +64,8 @@ export function storageProblem(error: unknown): string | undefined {
   if (UNANSWERED.includes(error.message)) return "the database cannot be reached: it does not answer";
   if (NO_PASSWORD.test(error.message))
     return "the database asks for a password: use --database-password-file or PGPASSWORD";
+  if (NO_TLS.test(error.message))
+    return "the database speaks no TLS, which the sslmode of --database-url asks for: set ssl = on in its postgresql.conf, or leave sslmode out where the network is trusted";
   return BROKEN.test(error.message) ? "the connection to the database broke" : undefined;
 }
 
