@@ -150,6 +150,14 @@ export function isOneOf(
     sql<SqlBool>`(${refs}) in (select ${values((place) => sql`json_extract(value, ${sql.lit(`$[${place}]`)})`)}
       from json_each(${list}))`,
     sql<SqlBool>`(${refs}) in (select ${values((place) => sql`cast(key ->> ${sql.lit(place)} as ${typeAt(place)})`)}
-      from jsonb_array_elements(cast(${list} as jsonb)) as keys (key))`,
+      from jsonb_array_elements(cast(${withPlainZeros(list)} as jsonb)) as keys (key))`,
   );
+}
+
+/**
+ * Returns JSON with U+0000 itself in the place of its escapes, of which PostgreSQL makes no text: as part of a value it is
+ * sent in the form in which texts are stored (postgres/text.ts).
+ */
+function withPlainZeros(json: string): string {
+  return json.replace(/(?<!\\)((?:\\\\)*)\\u0000/g, "$1\0");
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
-import { textAt } from "../../src/store/expressions.ts";
+import { isOneOf, textAt } from "../../src/store/expressions.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { SYSTEM } from "../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../harness/test-store.ts";
@@ -62,5 +62,27 @@ test("a text is read out of JSON whose other texts have U+0000, or what looks li
       ])
       .executeTakeFirstOrThrow();
     expect([other, found, none]).toEqual([other, name, null]);
+  }
+});
+
+test("rows are found by keys that have U+0000, or what looks like its escape", async () => {
+  const { store } = made;
+  for (const name of ["\0", "a\0\0b", "\\\0", "\\\\\0\\u0000\0", "\\u0000", "\ue0ff\ue0fe\ue0fe"]) {
+    await store.write(SYSTEM, "test", ({ db }) =>
+      builderOf(db).updateTable("organization").set({ name }).execute(),
+    );
+    const found = (keys: readonly string[]) =>
+      builderOf(store.reader)
+        .selectFrom("organization")
+        .select("name")
+        .where(
+          isOneOf(
+            ["name"],
+            keys.map((key) => [key]),
+          ),
+        )
+        .execute();
+    expect(await found(["another", name])).toEqual([{ name }]);
+    expect(await found([`${name}\0`, `\\${name}`])).toEqual([]);
   }
 });

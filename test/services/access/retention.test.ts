@@ -446,6 +446,11 @@ describe("agent executions", () => {
   test("whose conversation goes on stay, and go with its last run", async () => {
     const first = await runs.running({ name: "Fix it" });
     await say(first.given, ["one", "two"]);
+    const content = { case: "text", value: { content: "more" } } as const;
+    await runs.agents.sendToAgentExecution({
+      agentExecutionId: first.id,
+      input: { case: "userInput", value: { id: "of a\0client", inputs: [{ input: content }] } },
+    });
     await end(first);
     made.clock.now += 31 * DAY_MS;
     const second = await runs.running({ resumeFrom: first.id });
