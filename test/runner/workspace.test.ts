@@ -49,6 +49,35 @@ describe("a workspace", () => {
     expect(lstatSync(workspace.folder).mode & 0o777).toBe(0o700);
   });
 
+  test("is made, or removed, once an earlier attempt at it has ended", async () => {
+    const root = temporaryFolder();
+    const workspace = workspaceAt(root, ID);
+    const file = join(workspace.tree, "file");
+    const lost = Promise.withResolvers<never>();
+    const filling = Promise.withResolvers<void>();
+    const earlier = createWorkspace(realPrograms, workspace, async () => {
+      writeFileSync(file, "earlier");
+      filling.resolve();
+      return lost.promise;
+    });
+    await filling.promise;
+    const later = createWorkspace(realPrograms, workspace, async () => {
+      writeFileSync(file, "later");
+      return CHECKOUTS;
+    });
+    // As long as the later one takes where it does not wait.
+    await createWorkspace(realPrograms, workspaceAt(root, OTHER), async () => []);
+    expect(readFileSync(file, "utf8")).toBe("earlier");
+    lost.reject(new Error("the lease is lost"));
+    await expect(earlier).rejects.toThrow("the lease is lost");
+    await later;
+    expect([await readCheckouts(workspace), readFileSync(file, "utf8")]).toEqual([CHECKOUTS, "later"]);
+    const again = createWorkspace(realPrograms, workspace, async () => CHECKOUTS);
+    await removeWorkspace(realPrograms, workspace);
+    await again;
+    expect(existsSync(workspace.folder)).toBe(false);
+  });
+
   test("is not there when it could not be filled", async () => {
     const workspace = workspaceAt(temporaryFolder(), ID);
     const making = createWorkspace(realPrograms, workspace, async ({ tree }) => {

@@ -34,19 +34,30 @@ export function workspaceAt(root: string, id: string): Workspace {
 /**
  * Makes a workspace: first removes whatever is in its place, such as the half of
  * one that a killed runner left; at the end sets a marker. When `fill` throws,
- * the same error is thrown and no workspace is left.
+ * the same error is thrown and no workspace is left. Begins once what was begun at the workspace
+ * before has ended: work whose lease ran out while the runner was suspended may come back to it
+ * before the earlier attempt has noticed, which then removes what it made.
  *
  * @param fill fills the tree and returns what it checked out
  * @param copyFrom a complete workspace, at rest, that it starts as a copy of;
  *   blocks are shared where the file system can
  */
-export async function createWorkspace(
+export function createWorkspace(
   programs: Programs,
   workspace: Workspace,
   fill: (workspace: Workspace) => Promise<readonly Checkout[]>,
   copyFrom?: Workspace,
 ): Promise<readonly Checkout[]> {
-  await removeWorkspace(programs, workspace);
+  return inTurn(workspace, () => create(programs, workspace, fill, copyFrom));
+}
+
+async function create(
+  programs: Programs,
+  workspace: Workspace,
+  fill: (workspace: Workspace) => Promise<readonly Checkout[]>,
+  copyFrom: Workspace | undefined,
+): Promise<readonly Checkout[]> {
+  await remove(programs, workspace);
   try {
     await mkdir(workspace.folder, { recursive: true, mode: 0o700 });
     if (copyFrom) await copyFolders(programs, [copyFrom.tree, copyFrom.home], workspace.folder);
@@ -55,8 +66,22 @@ export async function createWorkspace(
     await markComplete(workspace, checkouts);
     return checkouts;
   } catch (error) {
-    await removeWorkspace(programs, workspace).catch(() => undefined);
+    await remove(programs, workspace).catch(() => undefined);
     throw error;
+  }
+}
+
+/** What was begun last at each workspace and has not ended, by its folder. */
+const begun = new Map<string, Promise<unknown>>();
+
+/** Runs what changes a workspace as a whole once everything that was begun before has ended. */
+async function inTurn<T>({ folder }: Workspace, change: () => Promise<T>): Promise<T> {
+  const mine = (begun.get(folder) ?? Promise.resolve()).then(change, change);
+  begun.set(folder, mine);
+  try {
+    return await mine;
+  } finally {
+    if (begun.get(folder) === mine) begun.delete(folder);
   }
 }
 
@@ -68,11 +93,15 @@ export async function readCheckouts(workspace: Workspace): Promise<readonly Chec
 
 /**
  * Removes a workspace, also where its commands made it read-only; the marker goes
- * first. Does nothing when there is none.
+ * first. Does nothing when there is none. Waits as {@link createWorkspace} does.
  *
  * @throws WorkFailure workspace_not_removed
  */
-export async function removeWorkspace(programs: Programs, { folder }: Workspace): Promise<void> {
+export function removeWorkspace(programs: Programs, workspace: Workspace): Promise<void> {
+  return inTurn(workspace, () => remove(programs, workspace));
+}
+
+async function remove(programs: Programs, { folder }: Workspace): Promise<void> {
   if (!(await lstat(folder).catch(() => undefined))) return;
   await rm(markerOf({ folder }), { force: true });
   const left = await removeTree(programs, folder);
