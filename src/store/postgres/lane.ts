@@ -1,3 +1,4 @@
+import { performance } from "node:perf_hooks";
 import type { HeldLocks } from "../held-locks.ts";
 import { keysOf, type LockSet } from "./locks.ts";
 import type { Transaction } from "./transaction.ts";
@@ -19,6 +20,16 @@ export interface WaitingWrite {
   readonly reject: (reason: unknown) => void;
 }
 
+/**
+ * Time for which a transaction waits for its locks before it lets others have its turn, in milliseconds: so long for each
+ * one of the lane that has done so, up to the most. One that leaves loses its place before those of other servers.
+ */
+const WAIT_MS = 200;
+const MOST_WAIT_MS = 1_000;
+
+/** Interval at which a lane that is held up looks for writes that have waited for long enough, in milliseconds. */
+const LOOK_MS = 50;
+
 /** The writes of one process that wait for the same locks. */
 export class Lane {
   readonly name: string;
@@ -30,6 +41,11 @@ export class Lane {
   readonly #writes: WaitingWrite[] = [];
   readonly #stopListening = new Map<WaitingWrite, () => void>();
   readonly #onCount: (by: number) => void;
+  /** Number of transactions that have waited for the locks in vain, since one had them. */
+  #inVain = 0;
+  /** Time since which it waits for the locks, by performance.now(). */
+  #waitsSince: number | undefined;
+  #looks: NodeJS.Timeout | undefined;
 
   /** @param onCount called with how many more writes wait, or with a negative number */
   constructor(name: string, locks: LockSet | undefined, onCount: (by: number) => void) {
@@ -83,9 +99,34 @@ export class Lane {
     this.#onCount(writes.length);
   }
 
-  /** Returns for how long the most patient of the writes waits for the locks, in milliseconds. */
-  longestWaitMs(now: number): number {
-    return Math.max(0, ...this.#writes.map(({ waitsUntil }) => waitsUntil - now));
+  /** True when the last transaction has waited for the locks in vain. */
+  get isHeldUp(): boolean {
+    return this.#inVain > 0;
+  }
+
+  /** Begins to wait for the locks. @returns for how long the transaction does so, in milliseconds */
+  beginWait(now: number): number {
+    this.#waitsSince ??= now;
+    const longest = Math.max(...this.#writes.map(({ waitsUntil }) => waitsUntil - now));
+    return Math.max(1, Math.ceil(Math.min(longest, (this.#inVain + 1) * WAIT_MS, MOST_WAIT_MS)));
+  }
+
+  /** Notes that a transaction has waited in vain, and rejects each write once it has waited for long enough. */
+  holdUp(error: (write: WaitingWrite) => unknown): void {
+    this.#inVain += 1;
+    clearInterval(this.#looks);
+    const look = () => this.reject(error, performance.now());
+    look();
+    this.#looks = setInterval(look, LOOK_MS);
+  }
+
+  /** Notes that a transaction has the locks, or that none waits. @returns the time since the wait began */
+  endWait(now: number): number {
+    const waitsSince = this.#waitsSince ?? now;
+    this.#waitsSince = undefined;
+    this.#inVain = 0;
+    clearInterval(this.#looks);
+    return now - waitsSince;
   }
 
   /** Rejects the writes that have waited for long enough by `until`. */

@@ -55,23 +55,29 @@ export function keysOf(locks: LockSet): string[] {
  * Takes the locks of a write: a shared one of the installation and then those of its keys, in their order, or that of
  * the installation alone. It is the transaction's first statement and reads no row before it has them, so that the next
  * one sees what the holder before has committed.
+ * @param waitMs time for which it waits for each lock; by default that of the connection, which holds for what follows
  * @returns the feature level of the data, which nobody raises while these locks are held
  */
-export async function lockForWrite(client: pg.ClientBase, locks: LockSet): Promise<number> {
+export async function lockForWrite(client: pg.ClientBase, locks: LockSet, waitMs?: number): Promise<number> {
   const { space, installation, common } = INSTALLATION;
   const isWhole = locks === "installation";
+  const limited = (parameter: string, lock: string) =>
+    `case when set_config('lock_timeout', ${parameter}::text, true) is not null then ${lock} end`;
   const taken = isWhole
-    ? `pg_advisory_xact_lock(${space}, ${installation})`
+    ? limited("$1", `pg_advisory_xact_lock(${space}, ${installation})`)
     : `count(case key
-        when 'shared' then pg_advisory_xact_lock_shared(${space}, ${installation})
+        when 'shared' then ${limited("$2", `pg_advisory_xact_lock_shared(${space}, ${installation})`)}
         when '${COMMON}' then pg_advisory_xact_lock(${space}, ${common})
         else pg_advisory_xact_lock(key::bigint)
       end) from unnest($1::text[]) as key`;
+  const limit = waitMs === undefined ? null : String(waitMs);
   const { rows } = await client.query<{ level: number }>({
     name: isWhole ? "lock-installation" : "lock-organizations",
-    // The function is called when the row before it is there, and then sees more than its statement.
-    text: `with locked as materialized (select ${taken}) select current_feature_level() as level from locked`,
-    values: isWhole ? [] : [["shared", ...keysOf(locks)]],
+    // What follows the locks is called when their row is there: the limit ends with them, and the function sees more
+    // than its statement.
+    text: `with locked as materialized (select ${taken})
+      select current_feature_level() as level from locked where set_config('lock_timeout', null, true) is not null`,
+    values: isWhole ? [limit] : [["shared", ...keysOf(locks)], limit],
   });
   return rows[0]?.level ?? 0;
 }

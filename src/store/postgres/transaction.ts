@@ -9,8 +9,8 @@ import { type AuditSeal, readHeadAhead } from "../record/record.ts";
 import type { Schema } from "../schema.ts";
 import { StoreUnavailable } from "../store.ts";
 import { builderOfClient, guardRows } from "./connection.ts";
-import type { WaitingWrite } from "./lane.ts";
-import { type LockSet, lockForWrite } from "./locks.ts";
+import type { Lane, WaitingWrite } from "./lane.ts";
+import { lockForWrite } from "./locks.ts";
 import { LOCK_WAIT_MS, limitFor } from "./session-settings.ts";
 import { isBroken, isEngineFailure, isRetryable, isTimeout } from "./storage-problem.ts";
 import type { WriteClient } from "./write-client.ts";
@@ -62,8 +62,8 @@ export class Transaction {
   #statementMs = 0;
   #featureLevel = 0;
   readonly #startedAt = performance.now();
-  /** The time at which it had its locks; undefined for bookkeeping, which waits for none. */
-  #lockedAt: number | undefined;
+  /** The time for which it and those before waited for its locks; undefined for bookkeeping, which locks nothing. */
+  #lockWaitMs: number | undefined;
 
   /** @param takesAlong whether the changes of a write wait for the next one's reads, or for the records */
   constructor(client: WriteClient, fail: Fail, takesAlong: () => boolean, hasSavepoints: boolean) {
@@ -76,16 +76,17 @@ export class Transaction {
   }
 
   /**
-   * Begins, and takes the locks before anything is read.
-   * @param locks undefined for bookkeeping, which only keeps the feature level from being raised until it has ended
+   * Begins, and takes the locks of a lane before anything is read; that of bookkeeping, which has none, only keeps the
+   * feature level from being raised until it has ended.
    * @returns the feature level of the data
-   * @throws the engine's error, also when the locks were not to be had within `waitMs`
+   * @throws the engine's error, also when the locks were not to be had in the time that the lane waits
    */
-  async begin(locks: LockSet | undefined, waitMs: number): Promise<number> {
+  async begin(lane: Lane): Promise<number> {
+    const { locks } = lane;
     this.client.sendAhead({ name: "begin", text: "begin isolation level read committed" });
-    this.#limit(waitMs, 0);
-    this.#featureLevel = await lockForWrite(this.client, locks ?? []);
-    if (locks) this.#lockedAt = performance.now();
+    this.#featureLevel = await lockForWrite(this.client, locks ?? [], lane.beginWait(performance.now()));
+    const waitedMs = lane.endWait(performance.now());
+    if (locks) this.#lockWaitMs = waitedMs;
     // It goes with the first read of the first write; one that is not there fails the change that names it.
     if (typeof locks === "object" && locks.length === 1 && locks[0])
       readHeadAhead(this.group, locks[0]).catch(() => {});
@@ -94,9 +95,8 @@ export class Transaction {
 
   /** Counts the transaction, which is committed, with its writes. */
   measure(measures: StoreMeasures, writes: number): void {
-    const [startedAt, lockedAt] = [this.#startedAt, this.#lockedAt];
-    if (lockedAt !== undefined) measures.lockWaitSeconds.record((lockedAt - startedAt) / 1000);
-    measures.commit(writes, performance.now() - startedAt, this.group.outcomes);
+    if (this.#lockWaitMs !== undefined) measures.lockWaitSeconds.record(this.#lockWaitMs / 1000);
+    measures.commit(writes, performance.now() - this.#startedAt, this.group.outcomes);
   }
 
   /** The feature level of the data. */

@@ -10,7 +10,8 @@ interface Waiting {
 /**
  * Lets the transactions of one process begin: at most one at a time for each key, so that only one of them waits in
  * the engine for an organization, and no more at once than there are connections for. One connection is for jobs alone,
- * and one for bookkeeping, so that both go on while requests wait for locks.
+ * and one for bookkeeping, so that both go on while requests wait for locks. Those that were held up, since another
+ * process holds their locks, get at most half of the connections for requests: the others are for locks that are free.
  */
 export class Turns {
   readonly #last = new Map<string, Promise<void>>();
@@ -18,11 +19,14 @@ export class Turns {
   #underWay = 0;
   #free: number;
   #freeForJobs: number;
+  readonly #waitingHeldUp: (() => void)[] = [];
+  #freeForHeldUp: number;
 
   /** @param connections all that write */
   constructor(connections: number) {
     this.#free = Math.max(1, connections - 2);
     this.#freeForJobs = connections > 2 ? 1 : 0;
+    this.#freeForHeldUp = Math.max(1, Math.floor(this.#free / 2));
   }
 
   /** Number of transactions under way, without that of bookkeeping. */
@@ -33,9 +37,12 @@ export class Turns {
   /**
    * Waits until no transaction with one of the keys is under way, in the order of the calls, and then for a connection.
    * @param purpose of those that wait; it may change until the turn comes
+   * @param isHeldUp whether the one before has waited for the same locks in vain
    * @returns the function that ends the turn
    */
-  async take(keys: readonly string[], purpose: () => Purpose): Promise<() => void> {
+  async take(keys: readonly string[], purpose: () => Purpose, isHeldUp: boolean): Promise<() => void> {
+    // Before the keys, so that one that waits for a place keeps none of them.
+    const leave = isHeldUp && purpose() !== "bookkeeping" ? await this.#placeOfHeldUp() : undefined;
     const before = keys.map((key) => this.#last.get(key));
     const { promise, resolve } = Promise.withResolvers<void>();
     for (const key of keys) this.#last.set(key, promise);
@@ -44,7 +51,18 @@ export class Turns {
     return () => {
       for (const key of keys) if (this.#last.get(key) === promise) this.#last.delete(key);
       free();
+      leave?.();
       resolve();
+    };
+  }
+
+  async #placeOfHeldUp(): Promise<() => void> {
+    if (this.#freeForHeldUp > 0) this.#freeForHeldUp -= 1;
+    else await new Promise<void>((begin) => this.#waitingHeldUp.push(begin));
+    return () => {
+      const next = this.#waitingHeldUp.shift();
+      if (next) next();
+      else this.#freeForHeldUp += 1;
     };
   }
 

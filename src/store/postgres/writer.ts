@@ -200,11 +200,12 @@ export class Writer {
 
   async #drain(lane: Lane): Promise<void> {
     while (!lane.isEmpty) {
-      const end = await this.#turns.take(lane.keys, () => lane.purpose);
+      const end = await this.#turns.take(lane.keys, () => lane.purpose, lane.isHeldUp);
       // All may have left meanwhile.
       if (!lane.isEmpty) await this.#commitGroup(lane);
       end();
     }
+    lane.endWait(performance.now());
     lane.running = undefined;
     this.#lanes.delete(lane.name);
   }
@@ -226,9 +227,9 @@ export class Writer {
       const failed = this.#failed(error);
       for (const write of members) write.reject(failed);
       if (members.length === 0 && isTimeout(error)) {
-        // Those that came while the others waited for the locks may wait longer.
+        // Others have the turn and the connection meanwhile; the writes that may wait longer ask for both again.
         const isLate = ({ deadline }: WaitingWrite) => deadline !== undefined;
-        lane.reject((write) => (isLate(write) ? deadlinePassed() : failed), performance.now());
+        lane.holdUp((write) => (isLate(write) ? deadlinePassed() : failed));
       } else if (members.length === 0) lane.reject(() => failed);
       client.release(isBroken(error) || !(await rollback(client)));
     }
@@ -242,7 +243,7 @@ export class Writer {
     for (let attempt = 1; ; attempt++) {
       const transaction = new Transaction(client, (cause) => this.#failed(cause), takesAlong, hasSavepoints);
       try {
-        this.#level.require(await transaction.begin(lane.locks, lane.longestWaitMs(performance.now())));
+        this.#level.require(await transaction.begin(lane));
         const settled = await this.#attemptGroup(transaction, lane, members);
         await transaction.commit(this.#options.audit);
         transaction.measure(this.#options.measures, members.length);
