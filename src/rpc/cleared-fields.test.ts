@@ -30,6 +30,7 @@ describe("a message of the request that is written out empty", () => {
     ["is null", { report: null }],
     ["is a list", { report: [] }],
     ["is inside another", { action: { limits: {} } }],
+    ["is never cleared", { action: {} }],
   ])("is left where it %s", (_, json) => {
     expect(workflow(json)).toBe(json);
   });

@@ -62,8 +62,12 @@ function emptyFields(message: DescMessage, json: JsonObject, prefix: string): st
   });
 }
 
-/** Returns whether a field holds an empty message where none is allowed. */
+/** Messages of requests that are replaced and never cleared: an empty one breaks the rules of what it should hold. */
+const NEVER_CLEARED: ReadonlySet<string> = new Set(["service.v1.UpdateWorkflowRequest.action"]);
+
+/** Returns whether a field holds an empty message where none is allowed, and can be cleared. */
 function isRemoved(field: DescField, json: JsonObject): boolean {
+  if (NEVER_CLEARED.has(`${field.parent.typeName}.${field.name}`)) return false;
   if (field.fieldKind !== "message" || hasOwnForm(field.message)) return false;
   const value = jsonValue(field, json);
   return isObject(value) && Object.keys(value).length === 0 && !mayBeEmpty(field.message);

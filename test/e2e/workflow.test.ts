@@ -215,7 +215,9 @@ describe("what an update clears", () => {
     for (const updateMask of ["name", "action", "action.steps", "workflowId", "updateMask", "nothing"]) {
       expectRefused(await workflows.update(id, { updateMask }), 400, "FIELD_MASK_INVALID");
     }
-    expectRefused(await workflows.update(id, { action: {} }), 400, "FIELD_MASK_INVALID");
+    const empty = await workflows.update(id, { action: {} });
+    expectRefused(empty, 400, "CONSTRAINT_VIOLATED");
+    expect(empty.body.message).toContain("a workflow must have between 1 and 50 steps [action.steps]");
     expectRefused(await workflows.update(id, { name: "" }), 400, "CONSTRAINT_VIOLATED");
     const { metadata, spec } = await workflows.updated(id, {
       name: "x",

@@ -1,4 +1,4 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { clone, create, equals } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import {
@@ -42,17 +42,20 @@ export function newSecurityPolicy(
   return securityPolicy;
 }
 
-/** Returns the policy after an update: fields that are absent in the request stay. */
+/**
+ * Returns the policy after an update: fields that are absent in the request stay. Undefined when nothing changes.
+ */
 export function updatedSecurityPolicy(
   present: SecurityPolicy,
   req: UpdateSecurityPolicyRequest,
   now: number,
-): SecurityPolicy {
+): SecurityPolicy | undefined {
   const { metadata, spec } = req;
   const securityPolicy = clone(SecurityPolicySchema, present);
   if (metadata) securityPolicy.metadata = metadata;
   if (spec) securityPolicy.spec = spec;
   setAnnotations(securityPolicy, req);
+  if (equals(SecurityPolicySchema, present, securityPolicy)) return undefined;
   securityPolicy.updatedAt = timestampFromMs(now);
   return securityPolicy;
 }

@@ -28,10 +28,13 @@ import {
 import { deletedProject, newProject, templateFromEnvironment, withEnvironmentClasses } from "./project.ts";
 
 describe("an update", () => {
-  test("of nothing changes only the time", () => {
-    const expected = fullProject();
-    if (expected.metadata) expected.metadata.updatedAt = timestampFromMs(LATER_MS);
-    expect(equals(ProjectSchema, update({}), expected)).toBe(true);
+  test("of nothing changes nothing, nor does one to what is there", () => {
+    const present = fullProject();
+    const { name = "" } = present.metadata ?? {};
+    for (const request of [{}, { name, automationsFilePath: present.automationsFilePath }]) {
+      expect(update(request, present)).toBe(present);
+    }
+    expect(equals(ProjectSchema, present, fullProject())).toBe(true);
   });
 
   test("leaves the project that it was given as it was", () => {
@@ -57,10 +60,13 @@ describe("an update", () => {
     ["technical description", { technicalDescription: "c" }, (p: Project) => p.technicalDescription, "c"],
   ])("of the %s changes nothing else", (_, request, read, value) => {
     const project = update(request);
+    expect(project.metadata?.updatedAt).toEqual(timestampFromMs(LATER_MS));
     expect(read(project)).toBe(value);
     const [key] = Object.keys(request);
     const back = { name: "harbour", ...fullProject() }[key as "name"];
-    expect(equals(ProjectSchema, update({ [key as string]: back }, project), update({}))).toBe(true);
+    const expected = fullProject();
+    if (expected.metadata) expected.metadata.updatedAt = timestampFromMs(LATER_MS);
+    expect(equals(ProjectSchema, update({ [key as string]: back }, project), expected)).toBe(true);
   });
 
   test.each([

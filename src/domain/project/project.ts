@@ -1,4 +1,4 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { clone, create, equals } from "@bufbuild/protobuf";
 import { DurationSchema, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type {
   Environment,
@@ -111,14 +111,14 @@ function classEntry(environmentClass: ProjectEnvironmentClass["environmentClass"
 }
 
 /**
- * Returns the project after an update: fields that are absent in the request stay.
+ * Returns the project after an update: fields that are absent in the request stay. Returns the one that it was given
+ * when nothing changes.
  * @throws DomainError PENDING_DELETION
  */
 export function updatedProject(present: Project, update: UpdateProjectRequest, now: number): Project {
   requireProjectNotPendingDeletion(present);
   const project = clone(ProjectSchema, present);
   if (project.metadata) {
-    project.metadata.updatedAt = timestampFromMs(now);
     if (update.name !== undefined) project.metadata.name = update.name;
     if (update.annotations) project.metadata.annotations = { ...update.annotations.values };
   }
@@ -139,11 +139,18 @@ export function updatedProject(present: Project, update: UpdateProjectRequest, n
       delete project.recommendedEditors;
     }
   }
+  return changedAt(present, project, now);
+}
+
+/** Returns a changed project with the time of its change, or the present one when both are the same. */
+function changedAt(present: Project, project: Project, now: number): Project {
+  if (equals(ProjectSchema, present, project)) return present;
+  if (project.metadata) project.metadata.updatedAt = timestampFromMs(now);
   return project;
 }
 
 /**
- * Returns the project with another list of environment classes.
+ * Returns the project with another list of environment classes; the one that it was given when it has the same.
  * @throws DomainError PENDING_DELETION; VALUE_UNUSABLE for an entry that is duplicate or empty
  */
 export function withEnvironmentClasses(
@@ -163,9 +170,8 @@ export function withEnvironmentClasses(
     seen.add(key);
   }
   const project = clone(ProjectSchema, present);
-  if (project.metadata) project.metadata.updatedAt = timestampFromMs(now);
   setEnvironmentClasses(project, classes);
-  return project;
+  return changedAt(present, project, now);
 }
 
 /** Returns the project marked for removal; undefined when it already is. */

@@ -111,10 +111,10 @@ export class OrganizationService implements ServiceImpl<typeof Contract> {
       requireOwnOrganization(caller, req.organizationId);
       const before = await findOrganization(tx.db, caller);
       if (!before) throw notFound("organization");
-      const after = await updateOrganization(tx, caller, before, {
-        name: req.name ?? before.name,
-        invite_domains: req.inviteDomains ? storedDomains(req.inviteDomains.domains) : before.invite_domains,
-      });
+      const { name = before.name, inviteDomains } = req;
+      const invite_domains = inviteDomains ? storedDomains(inviteDomains.domains) : before.invite_domains;
+      const isSame = name === before.name && invite_domains === before.invite_domains;
+      const after = isSame ? before : await updateOrganization(tx, caller, before, { name, invite_domains });
       return { organization: organizationMessage(after) };
     });
   }

@@ -84,6 +84,7 @@ export class SecurityService implements ServiceImpl<typeof Contract> {
       const before = await requireSecurityPolicy(tx, caller, req.securityPolicyId);
       requireAnnotationsKnown(req, mayStore(tx, ANNOTATIONS_LEVEL));
       const securityPolicy = updatedSecurityPolicy(before, req, tx.now);
+      if (!securityPolicy) return { securityPolicy: before };
       const { assigned, applied } = await findUse(tx, caller, before.id);
       if (assigned || applied) requireSecurityPolicyAssignable(securityPolicy);
       await updateSecurityPolicy(tx, caller, before, securityPolicy);

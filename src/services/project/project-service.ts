@@ -164,7 +164,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const after = withEnvironmentClasses(before, req.projectEnvironmentClasses, tx.now);
       await checkProjectReferences(tx.db, caller, after);
       await requireNoLocalClasses(tx.db, caller, after);
-      await updateProject(tx, caller, before, after);
+      if (after !== before) await updateProject(tx, caller, before, after);
       return {};
     });
   }
@@ -225,5 +225,5 @@ async function changeProject(
   const setBy = becomesSourceSetter(before, req, caller)
     ? await replaceSourceSetters(tx, caller, "project", after, [caller.subject])
     : undefined;
-  return updateProject(tx, caller, before, after, setBy);
+  return after === before && !setBy ? before : updateProject(tx, caller, before, after, setBy);
 }

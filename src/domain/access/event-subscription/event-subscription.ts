@@ -1,4 +1,4 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { clone, create, equals } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   EventFormat,
@@ -55,7 +55,10 @@ export function newSubscription(
   });
 }
 
-/** Returns a subscription with what a request changes. @throws DomainError VALUE_UNUSABLE */
+/**
+ * Returns a subscription with what a request changes; the one that it was given when that is nothing, which a URL never is.
+ * @throws DomainError VALUE_UNUSABLE
+ */
 export function updatedSubscription(
   before: EventSubscription,
   { name, url, eventKinds, format, paused }: UpdateEventSubscriptionRequest,
@@ -71,6 +74,8 @@ export function updatedSubscription(
   if (paused === false) after.state = State.ACTIVE;
   // A subscription that the server has paused keeps that state, which says why it sends nothing.
   if (paused === true && before.state === State.ACTIVE) after.state = State.PAUSED;
+  // Only a part of the URL is in the subscription.
+  if (url === undefined && equals(EventSubscriptionSchema, before, after)) return before;
   after.updatedAt = timestampFromMs(now);
   return after;
 }

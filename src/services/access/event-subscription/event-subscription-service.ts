@@ -102,6 +102,7 @@ export class EventSubscriptionService implements ServiceImpl<typeof Contract> {
       const stored = await getSubscription(tx.db, caller, req.eventSubscriptionId);
       const { subscription: before } = stored;
       const after = updatedSubscription(before, req, tx.now, eventHosts);
+      if (after === before) return { eventSubscription: before };
       const { url } = req;
       const retargeted = url !== undefined && {
         sealed: sealTarget(keys, before.id, { ...openTarget(keys, before.id, stored.sealed), url }),

@@ -1,6 +1,6 @@
-import { create } from "@bufbuild/protobuf";
+import { create, equals } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { type AgentDefinition, AgentDefinitionSchema } from "#gen/service/v1/agent_pb.js";
+import { type AgentDefinition, AgentDefinitionSchema, AgentSchema } from "#gen/service/v1/agent_pb.js";
 import type {
   CreateAgentRequest,
   DeleteAgentRequest,
@@ -53,6 +53,7 @@ export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ct
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const before = await getDefinedAgent(tx.db, caller, req.agentId);
     const after = redefinedAgent(before.agent, req);
+    if (equals(AgentSchema, before.agent, after)) return { agent: before.agent };
     const program = programOf(after.definition ?? create(AgentDefinitionSchema));
     await requireRunnerForApiAgents(tx.db, caller);
     requireNameFree(after.name, after.id, await findVisibleAgents(tx.db, caller));
