@@ -20,6 +20,8 @@ export interface HostRequest {
   /** The place in the trace of what sends it, as a `traceparent`. */
   readonly traceparent?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** True where an answer of 400 to 499 tells what was asked, so that its span has not failed. Default false. */
+  readonly mayBeRefused?: boolean;
 }
 
 /** The response of a host, whatever its status. */
@@ -44,13 +46,13 @@ export async function sendRequest(
 ): Promise<HostResponse> {
   const timeout = AbortSignal.timeout(limits.timeoutMs);
   const signal = req.signal ? AbortSignal.any([req.signal, timeout]) : timeout;
-  const { method, url, traceparent } = req;
+  const { method, url, traceparent, mayBeRefused } = req;
   const traced = settings.traces?.beginRequest({ method, url, traceparent });
   try {
     const res = await openResponse(req, traced?.traceparent ?? traceparent, settings, signal);
     const text = await readBody(res, req.host, limits);
     const status = res.statusCode ?? 0;
-    traced?.end({ status });
+    traced?.end({ status, mayBeRefused });
     return { status, headers: res.headers, text };
   } catch (error) {
     traced?.end({ errorType: timeout.aborted ? "timeout" : errorTypeOf(error, signal) });

@@ -70,7 +70,7 @@ export function createSourceControl(settings: ScmSettings, limits: ScmLimits = S
     if (known) return known;
     const get = (url: string) =>
       sendRequest(
-        { host, method: "GET", url: new URL(url), headers: {}, signal, traceparent },
+        { host, method: "GET", url: new URL(url), headers: {}, signal, traceparent, mayBeRefused: true },
         settings,
         limits,
       );

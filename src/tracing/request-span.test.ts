@@ -45,6 +45,9 @@ test.each([
   [{ status: 399 }, false, undefined],
   [{ status: 400 }, true, "400"],
   [{ status: 401 }, true, "401"],
+  [{ status: 401, mayBeRefused: true }, false, undefined],
+  [{ status: 499, mayBeRefused: true }, false, undefined],
+  [{ status: 500, mayBeRefused: true }, true, "500"],
   [{ errorType: "ECONNREFUSED" }, true, "ECONNREFUSED"],
 ])("of an end %j it has failed: %s", (outcome, hasFailed, errorType) => {
   const { request, sent } = begin({ url: new URL("https://git.example.org/") });

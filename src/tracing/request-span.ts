@@ -12,6 +12,9 @@ export interface RequestSpanOptions {
 /** From this status on an answer is a failure of the request, by the conventions for clients of HTTP. */
 const FIRST_ERROR_STATUS = 400;
 
+/** From this status on the server that was asked has failed, which is never what was to be expected. */
+const FIRST_FAULT_STATUS = 500;
+
 /**
  * Begins the span of a request to another server, which is part of the span that sends it. Its name is the method alone
  * and its attributes are those of OpenTelemetry's conventions, without `url.full`: paths and queries have names, ids and
@@ -56,7 +59,8 @@ export function beginRequestSpan(
 
 function errorTypeOf(outcome: Parameters<TracedRequest["end"]>[0]): string | undefined {
   if ("errorType" in outcome) return outcome.errorType;
-  return outcome.status >= FIRST_ERROR_STATUS ? String(outcome.status) : undefined;
+  const first = outcome.mayBeRefused ? FIRST_FAULT_STATUS : FIRST_ERROR_STATUS;
+  return outcome.status >= first ? String(outcome.status) : undefined;
 }
 
 function portOf({ port, protocol }: URL): number {

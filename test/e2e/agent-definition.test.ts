@@ -100,6 +100,14 @@ describe("an agent that administrators define", () => {
   test("changes in what is given, and for runs that begin later", async () => {
     await allow(true);
     const { id: agentId } = await planner();
+    const rows = async () =>
+      (await succeeded(post(server, "EventService/ListAuditLogs", {}, home.token))).entries;
+    const recorded = await rows();
+    expect((await ok("UpdateAgent", { agentId, definition })).agent).toMatchObject({
+      id: agentId,
+      definition,
+    });
+    expect(await rows()).toEqual(recorded);
     const changed = { kind: "AGENT_KIND_ACP", command: "planner", arguments: [], variables: {} };
     expect((await ok("UpdateAgent", { agentId, description: "plans" })).agent).toMatchObject({
       name: "Planner",

@@ -1,7 +1,10 @@
 import { createServer } from "node:net";
 import { afterEach, describe, expect, test } from "@jest/globals";
+import { v7 } from "uuid";
 import { SCM_LIMITS } from "../../src/scm/settings.ts";
 import { createSourceControl } from "../../src/scm/source-control.ts";
+import { beginRequestSpan } from "../../src/tracing/request-span.ts";
+import type { Span } from "../../src/tracing/span.ts";
 import { freePort } from "../harness/free-port.ts";
 import { type ScmHost, type ScmHostOptions, startScmHost } from "../harness/scm-host.ts";
 
@@ -49,6 +52,26 @@ describe("which API a host speaks", () => {
       expect(host.requests).toHaveLength(asked);
     },
   );
+
+  test("is asked in spans that have not failed where the host refuses, as hosts of other kinds do", async () => {
+    const { host } = await startHost("gitea");
+    const sent: Span[] = [];
+    const options = { now: () => 1_000, newId: () => v7() };
+    const scm = createSourceControl({
+      allowPrivateAddresses: true,
+      plainHttpHosts: new Set([host.host]),
+      traces: { beginRequest: (request) => beginRequestSpan(request, options, (span) => sent.push(span)) },
+    });
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const query = { host: host.host, token: host.token, query: "x", limit: 1, traceparent };
+    await scm.searchRepositories(query);
+    const probes = sent.slice(0, 3);
+    expect(probes.some((span) => Number(span.attributes["http.response.status_code"]) >= 400)).toBe(true);
+    expect(probes.map(({ hasFailed }) => hasFailed)).toEqual([false, false, false]);
+    // With a token that the host does not take, being refused is a failure.
+    await expect(scm.searchRepositories({ ...query, token: "wrong" })).rejects.toThrow();
+    expect(sent.at(-1)).toMatchObject({ hasFailed: true, attributes: { "error.type": "401" } });
+  });
 
   test("is forgotten of the host that was found out first when there are too many", async () => {
     const hosts = await Promise.all(["plain", "gitlab", "plain"].map((kind) => startHost(kind as "plain")));

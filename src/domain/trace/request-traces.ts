@@ -10,8 +10,15 @@ export interface BegunRequest {
 export interface TracedRequest {
   /** The request's own place in the trace, for its header. */
   readonly traceparent: string;
-  /** Takes the status of its answer, or a short name from a fixed set of why there was none. */
-  end(outcome: { readonly status: number } | { readonly errorType: string }): void;
+  /**
+   * Takes the status of its answer, and whether one of 400 to 499 was to be expected, or a short name from a fixed set of why
+   * there was none.
+   */
+  end(
+    outcome:
+      | { readonly status: number; readonly mayBeRefused?: boolean | undefined }
+      | { readonly errorType: string },
+  ): void;
 }
 
 /** The spans of the requests that a server sends to others. */
