@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "@jest/globals";
@@ -210,10 +212,31 @@ describe("a command that calls a server says what is wrong, and ends with a code
   test("no server there", async () => {
     const url = await nowhere();
     const answer = refused(await chartroom(["run", "list"], { CHARTROOM_SERVER: url }));
-    expect(answer).toEqual([3, expect.stringMatching(`^the server ${url} cannot be reached: `)]);
+    const reason = "nothing listens there: start it, or name another by --server \\(connect ECONNREFUSED ";
+    expect(answer).toEqual([3, expect.stringMatching(`^the server ${url} cannot be reached: ${reason}`)]);
     const watch = ["run", "watch", "01900000-0000-7000-8000-000000000000", "--retry-for", "0"];
     const { code } = await chartroom(watch, { CHARTROOM_SERVER: url });
     expect(code).toBe(3);
+  });
+
+  test("a server that is none of Chartroom, and one of Chartroom under another path", async () => {
+    const other = createServer((request, response) => {
+      request.resume().on("end", () => response.writeHead(request.url?.includes("busy") ? 503 : 405).end());
+    });
+    other.listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const ask = async (CHARTROOM_SERVER: string) =>
+      refused(await chartroom(["run", "list"], { CHARTROOM_SERVER }, "", runCommand));
+    const advice = "name the server, without a path of its console or its API, by --server";
+    const sentence = (at: string) => `there is no Chartroom at ${at}, but something else: ${advice}`;
+    expect((await ask(url))[1]).toBe(sentence(url));
+    expect(await ask(`${server.url}/nope`)).toEqual([1, sentence(`${server.url}/nope`)]);
+    expect(await ask(`${url}/busy`)).toEqual([
+      3,
+      `the server ${url}/busy cannot be reached: what is in front of it says HTTP 503`,
+    ]);
+    other.close();
   });
 
   test("a server that is called by https and does not speak it", async () => {

@@ -72,10 +72,18 @@ export function failureOf(
   { server, tokenRemedy }: Pick<ServerAccess, "server" | "tokenRemedy">,
 ): StartError {
   const message = messageOf(error, tokenRemedy);
-  const sentence = isUnreachable(error)
-    ? `the server ${server} cannot be reached: ${unreachableText(message)}`
-    : `${message}${hintOf(message)}`;
-  return new StartError(sentence, { exitCode: exitCodeOf(error), cause: error });
+  return new StartError(sentenceOf(error, message, server), { exitCode: exitCodeOf(error), cause: error });
+}
+
+function sentenceOf(error: unknown, message: string, server: string): string {
+  if (isUnreachable(error)) return `the server ${server} cannot be reached: ${unreachableText(message)}`;
+  const { rawMessage } = ConnectError.from(error);
+  // Of a server that has sent no error of its own: the library has made one of the status.
+  if (/^HTTP 50[234]$/.test(rawMessage))
+    return `the server ${server} cannot be reached: what is in front of it says ${rawMessage}`;
+  if (/^HTTP \d+$/.test(rawMessage) || rawMessage.startsWith("no operation is served under this path"))
+    return `there is no Chartroom at ${server}, but something else: name the server, without a path of its console or its API, by --server`;
+  return `${message}${hintOf(message)}`;
 }
 
 /** Returns whether the same call may succeed later: the server is unreachable, or busy. */
@@ -157,7 +165,11 @@ function unauthenticatedText(error: ConnectError): string {
 
 /** Returns the reason of a failed connection in words; OpenSSL's own name files of its source. */
 function unreachableText(message: string): string {
-  return message.includes("wrong version number") ? "it does not speak TLS there: try http://" : message;
+  if (message.includes("wrong version number")) return "it does not speak TLS there: try http://";
+  if (message.includes("ECONNREFUSED"))
+    return `nothing listens there: start it, or name another by --server (${message})`;
+  if (message.includes("ENOTFOUND")) return `its name is unknown (${message})`;
+  return message;
 }
 
 /** Returns what shows the ids that a request takes, behind the sentence about one that is none; empty for others. */
