@@ -25,8 +25,8 @@ const VIEWS = [
   { name: "narrow", colorScheme: "light", width: 380 },
 ] as const;
 const HEIGHT = 800;
-/** Widths of which no picture is taken: the least one, and an enlargement to 200 %. */
-const OTHER_WIDTHS = [360, 640];
+/** Widths of which no picture is taken: the least one, an enlargement to 200 %, and those about where the sidebar comes. */
+const OTHER_WIDTHS = [360, 640, 768, 900, 1024];
 /** Small, and still legible. */
 const JPEG = { type: "jpeg", quality: 55 } as const;
 
