@@ -47,6 +47,11 @@ interface Packed {
   readonly type: string;
   readonly bytes: Uint8Array;
   readonly tag: string;
+  /**
+   * Returns it unpacked. All answers that wait for their clients at the same time share these bytes: with bytes of its
+   * own for each, a client without a token that asks often and reads nothing would fill the memory.
+   */
+  readonly unpacked: () => Promise<Uint8Array>;
 }
 
 /** Returns whether a request is for the OpenAPI document or a page made of it. */
@@ -106,7 +111,29 @@ function pageOf(document: DocumentView, path: string): string | undefined {
 
 async function pack(type: string, bytes: Uint8Array): Promise<Packed> {
   const tag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
-  return { type, bytes: await promisify(gzip)(bytes), tag };
+  const packed = await promisify(gzip)(bytes);
+  return { type, bytes: packed, tag, unpacked: sharedWhileUsed(() => promisify(gunzip)(packed)) };
+}
+
+/** Returns a function that makes a value once for all who have or await it, and again when nobody has it any more. */
+function sharedWhileUsed<T extends object>(make: () => Promise<T>): () => Promise<T> {
+  let made: WeakRef<T> | undefined;
+  let making: Promise<T> | undefined;
+  const makeAgain = async (): Promise<T> => {
+    try {
+      const value = await make();
+      made = new WeakRef(value);
+      return value;
+    } finally {
+      making = undefined;
+    }
+  };
+  return async () => {
+    const known = made?.deref();
+    if (known) return known;
+    making ??= makeAgain();
+    return making;
+  };
 }
 
 async function write(req: HttpRequest, res: HttpResponse, record: CallRecord, packed: Packed): Promise<void> {
@@ -128,6 +155,6 @@ async function write(req: HttpRequest, res: HttpResponse, record: CallRecord, pa
   const takesPacked = /\bgzip\b/.test(String(req.headers["accept-encoding"] ?? ""));
   if (takesPacked) header.set("content-encoding", "gzip");
   if (req.method === "HEAD") return writeWhole(res, 200, header, new Uint8Array(), record.output);
-  const body = takesPacked ? packed.bytes : await promisify(gunzip)(packed.bytes);
+  const body = takesPacked ? packed.bytes : await packed.unpacked();
   return writeWhole(res, 200, header, body, record.output);
 }
