@@ -8,7 +8,13 @@ import { PolicyDenied } from "../../domain/policy/policy-decision.ts";
 import type { TraceParent } from "../../domain/trace/trace-context.ts";
 import { StoreUnavailable } from "../../store/store.ts";
 import { ConstraintViolated } from "../check.ts";
-import { isEngineLimit, isMalformed, redactErrorMessage, sizeLimitIn } from "./protocol-texts.ts";
+import {
+  isEngineLimit,
+  isMalformed,
+  isStreamReset,
+  redactErrorMessage,
+  sizeLimitIn,
+} from "./protocol-texts.ts";
 
 /** The one table from reasons to codes. */
 export const CODE_OF_REASON: Readonly<Record<ErrorReason, Code>> = {
@@ -142,6 +148,9 @@ export function hasReason(error: ConnectError): boolean {
  */
 export function addDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
   if (hasReason(error)) return error;
+  if (error.code === Code.Internal && isStreamReset(error.rawMessage)) {
+    return new ConnectError("the caller gave the call up", Code.Canceled);
+  }
   if (isEngineLimit(error.rawMessage)) return internal(error, call, report);
   const malformed = error.code === Code.Internal && isMalformed(error.rawMessage);
   if (malformed || error.code === Code.InvalidArgument) {

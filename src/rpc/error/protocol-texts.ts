@@ -20,6 +20,16 @@ export function isMalformed(message: string): boolean {
   return MALFORMED.test(message);
 }
 
+/**
+ * Returns whether the client reset the HTTP/2 stream of the call, or its connection: the protocol layer takes the code that
+ * it gives, or that Node puts in its place, for the server's.
+ */
+export function isStreamReset(message: string): boolean {
+  return RESET.test(message);
+}
+
+const RESET = /^http\/2 stream closed with error code /;
+
 /** Returns whether the engine reached one of its limits, which is no fault of the caller's bytes. */
 export function isEngineLimit(message: string): boolean {
   return ENGINE.test(message);
