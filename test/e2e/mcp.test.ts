@@ -258,6 +258,14 @@ describe("a tool of a stream", () => {
       ({ messages }) => messages.some(isOfProject),
     );
     expect(BigInt(next)).toBeGreaterThan(BigInt(begun.next));
+    // Nothing more comes, and a call waits no longer than it is asked to.
+    const quiet = await follow(
+      client,
+      "watch_events",
+      { after: next, waitSeconds: 1 },
+      ({ messages }) => messages.length === 0,
+    );
+    expect([quiet.ended, BigInt(quiet.next) >= BigInt(next)]).toEqual([false, true]);
   });
 
   test("tells that a run of an agent has ended", async () => {

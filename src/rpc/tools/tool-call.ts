@@ -97,14 +97,17 @@ async function collect(
   record.operation = tool.route.operation;
   // What is left once enough has come ends as cancelled, and the call does not.
   const own: CallRecord = { ...record };
-  try {
+  // The call responds with the first message, for which the time may be over: nobody waits for it elsewhere.
+  async function* body(): AsyncGenerator<Uint8Array, void> {
     const response = await callJson(tool.route, {
       ...{ authorization, record: own, stream },
       json: bytesOf(request),
       signal: AbortSignal.any([signal, enough.signal]),
     });
-    const { body } = completeError(response, own, report);
-    const collected = await collectStream(body ?? [], {
+    yield* completeError(response, own, report).body ?? [];
+  }
+  try {
+    const collected = await collectStream(body(), {
       ...stream,
       operation: tool.route.operation,
       after,
