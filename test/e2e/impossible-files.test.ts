@@ -99,7 +99,7 @@ test("credentials and backups in a folder that cannot be are refused in words", 
   const problem = "the system lets nobody make a folder there";
   expect(login).toEqual(refused(`the folder /proc/none/chartroom cannot be used: ${problem}`));
   const server = await startHostedServer();
-  const backup = await chartroom("backup", "/proc/none", "--data-dir", server.dataDir);
+  const backup = await runCommand(["backup", "/proc/none", "--data-dir", server.dataDir], access);
   expect(backup).toEqual(refused("/proc/none cannot be written: the system lets nobody make a file there"));
   expect(existsSync("/proc/none")).toBe(false);
 });

@@ -29,9 +29,9 @@ export async function createBackup(
     if (!config.databaseUrl) return backUp(config.dataDir, file);
     if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
     const { readDatabase } = await import("../../store/postgres/portable.ts");
-    await asDatabaseError(config, () =>
-      readDatabase(addressOf(config), (source) =>
-        writeFile(file, (target) => copyRows(source, target, progressOf(print))),
+    await writeFile(file, (target) =>
+      asDatabaseError(config, () =>
+        readDatabase(addressOf(config), (source) => copyRows(source, target, progressOf(print))),
       ),
     );
   });
