@@ -116,23 +116,19 @@ async function readAgainAndAgain<M>(
   }
 }
 
-/** Runs something while this tab holds one of several places, for which it waits. */
+/** Runs something while this tab holds one of several places: the first that it gets, of which it waits for all. */
 async function inSlot(
   names: readonly string[],
   signal: AbortSignal,
   run: () => Promise<void>,
 ): Promise<void> {
-  for (const name of names) {
-    let ran = false;
-    await navigator.locks.request(name, { ifAvailable: true }, async (lock) => {
-      if (!lock || signal.aborted) return;
-      ran = true;
-      await run();
-    });
-    if (ran || signal.aborted) return;
-  }
-  const name = names[Math.floor(Math.random() * names.length)] ?? "";
-  await navigator.locks.request(name, { signal }, run);
+  let hasPlace = false;
+  const once = async () => {
+    if (hasPlace || signal.aborted) return;
+    hasPlace = true;
+    await run();
+  };
+  await Promise.all(names.map((name) => navigator.locks.request(name, { signal }, once)));
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
