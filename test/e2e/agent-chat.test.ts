@@ -379,7 +379,12 @@ describe("a chat in a terminal", () => {
     );
     // Over a pasted line of three rows, of which readline learns when it prints it again, and goes up from then on.
     const before = shown.length;
-    input.write("x".repeat(50));
+    const pasted = "x".repeat(50);
+    input.write(pasted);
+    await until(
+      () => shown.slice(before),
+      (all) => all.includes(pasted),
+    );
     await conversation.say("third", "echo above");
     const printed = await until(
       () => shown.slice(before).split("\u{1b}[2A\r\u{1b}[J").slice(1),
