@@ -343,6 +343,8 @@ describe("a chat in a terminal", () => {
   });
 
   test("prints whole lines above the one that is typed, and no control characters of an agent", async () => {
+    // Where it is "dumb", readline moves no cursor. It is set back after the file.
+    process.env.TERM = "xterm";
     const conversation = await startConversation(server);
     await conversation.say("red", "echo \u{1b}[31mred");
     const input = Object.assign(new PassThrough(), { isTTY: true });
@@ -379,12 +381,7 @@ describe("a chat in a terminal", () => {
     );
     // Over a pasted line of three rows, of which readline learns when it prints it again, and goes up from then on.
     const before = shown.length;
-    const pasted = "x".repeat(50);
-    input.write(pasted);
-    await until(
-      () => shown.slice(before),
-      (all) => all.includes(pasted),
-    );
+    input.write("x".repeat(50));
     await conversation.say("third", "echo above");
     const printed = await until(
       () => shown.slice(before).split("\u{1b}[2A\r\u{1b}[J").slice(1),
