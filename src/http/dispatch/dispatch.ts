@@ -86,8 +86,12 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   );
 }
 
-/** Wraps a dispatch so that every error becomes the response. */
-export function withErrorResponses(entry: Dispatch, report: ReportFault): Dispatch {
+/** Wraps a dispatch so that every error becomes the response. @param statusOf an error; default that of its code */
+export function withErrorResponses(
+  entry: Dispatch,
+  report: ReportFault,
+  statusOf = ({ code }: ConnectError): number => codeToHttpStatus(code),
+): Dispatch {
   return async (req, res, record) => {
     try {
       await entry(req, res, record);
@@ -96,7 +100,7 @@ export function withErrorResponses(entry: Dispatch, report: ReportFault): Dispat
       if (res.headersSent) {
         record.code = error.code;
         res.destroy();
-      } else writeError(res, record, error, codeToHttpStatus(error.code));
+      } else writeError(res, record, error, statusOf(error));
     }
   };
 }

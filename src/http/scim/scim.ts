@@ -1,5 +1,4 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
@@ -9,6 +8,7 @@ import { readBytes } from "../body/read-bytes.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { admitBearer, type BearerOptions } from "../dispatch/admit-bearer.ts";
 import type { Dispatch } from "../dispatch/dispatch.ts";
+import { edgeStatus } from "../dispatch/edge-status.ts";
 import { writeWhole } from "../output/node-response.ts";
 
 /** Path of the server's SCIM, behind its base URL. */
@@ -97,16 +97,10 @@ const SCIM_TYPES: Readonly<Partial<Record<ErrorReason, string>>> = {
 };
 const FIELD_TYPES: Readonly<Record<string, string>> = { filter: "invalidFilter", path: "invalidPath" };
 
-/** Statuses of HTTP that the code of an error has no place for: a provider takes 429 for "later", and tries for ever. */
-const STATUSES: Readonly<Partial<Record<ErrorReason, number>>> = {
-  [ErrorReason.BODY_TOO_LARGE]: 413,
-  [ErrorReason.TRANSPORT_UNSUPPORTED]: 415,
-};
-
 function writeScimError(res: HttpResponse, record: CallRecord, error: ConnectError): Promise<void> {
   const [detail] = error.findDetails(ErrorDetailSchema);
   const scimType = detail && (FIELD_TYPES[detail.metadata.field ?? ""] ?? SCIM_TYPES[detail.reason]);
-  const status = (detail && STATUSES[detail.reason]) ?? codeToHttpStatus(error.code);
+  const status = edgeStatus(error);
   if (status === 401) res.setHeader("www-authenticate", "Bearer");
   return write(res, record, status, errorBody(status, error.rawMessage, scimType));
 }

@@ -48,8 +48,8 @@ async function authorize(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const form = await readForm(req, MAX_BYTES);
-  if (!form) return writeJson(res, record, { error: "invalid_request" }, 400);
+  const form = await readForm(req, res, record, MAX_BYTES);
+  if (!form) return;
   const { base, isSafe } = sessionOrigin();
   if (!isSafe) {
     const error_description = DESCRIPTIONS.no_tls;
@@ -79,10 +79,10 @@ async function poll(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const form = await readForm(req, MAX_BYTES);
-  if (form?.get("grant_type") !== GRANT) {
-    const error = form ? "unsupported_grant_type" : "invalid_request";
-    return writeJson(res, record, { error }, 400);
+  const form = await readForm(req, res, record, MAX_BYTES);
+  if (!form) return;
+  if (form.get("grant_type") !== GRANT) {
+    return writeJson(res, record, { error: "unsupported_grant_type" }, 400);
   }
   const answer = await deviceLogin.poll(form.get("device_code") ?? "");
   if ("problem" in answer) {

@@ -48,8 +48,8 @@ async function exchange(
 ): Promise<void> {
   const refuse = (error: string, error_description: string, status = 400) =>
     writeJson(res, record, { error, error_description }, status);
-  const form = await readForm(req, MAX_BYTES);
-  if (!form) return refuse("invalid_request", "send application/x-www-form-urlencoded");
+  const form = await readForm(req, res, record, MAX_BYTES);
+  if (!form) return;
   if (form.get("grant_type") !== GRANT) return refuse("unsupported_grant_type", `the grant_type is ${GRANT}`);
   if (!TOKEN_TYPES.has(form.get("subject_token_type"))) {
     return refuse("invalid_request", `the subject_token_type is ${[...TOKEN_TYPES].join(" or ")}`);

@@ -1,10 +1,11 @@
-import type { ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Admission } from "../../rpc/access/admission.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { writeConnectError } from "../../rpc/error/error.ts";
 import { readBytes } from "../body/read-bytes.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
+import { edgeStatus } from "../dispatch/edge-status.ts";
 import { writeWhole } from "../output/node-response.ts";
 import { isFrom, sessionIn } from "./session-cookie.ts";
 import type { SessionOrigin } from "./session-origin.ts";
@@ -75,15 +76,36 @@ export async function readPageRequest<T extends Readonly<Record<string, string |
   throw writeConnectError(ErrorReason.BODY_MALFORMED, "the request is no JSON object of the sign-in page");
 }
 
-/** Reads a form, as OAuth sends it; undefined for anything else. @param maxBytes the most that it may have */
-export async function readForm(req: HttpRequest, maxBytes: number): Promise<URLSearchParams | undefined> {
-  const type = req.headers["content-type"] ?? "";
-  if (!/^application\/x-www-form-urlencoded(?:;|$)/i.test(type)) return undefined;
-  return new URLSearchParams(await readText(req, maxBytes));
+/**
+ * Reads a form, as OAuth sends it. For anything else, and a larger one, it writes OAuth's error and returns undefined:
+ * its clients know 400 alone (RFC 6749, 5.2).
+ *
+ * @param maxBytes the most that it may have
+ */
+export async function readForm(
+  req: HttpRequest,
+  res: HttpResponse,
+  record: CallRecord,
+  maxBytes: number,
+): Promise<URLSearchParams | undefined> {
+  try {
+    const allowed = "application/x-www-form-urlencoded";
+    if (!/^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(req.headers["content-type"] ?? ""))
+      throw writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, `send ${allowed}`, { allowed });
+    return new URLSearchParams(await readText(req, maxBytes));
+  } catch (thrown) {
+    if (!(thrown instanceof ConnectError) || !UNREADABLE.has(edgeStatus(thrown))) throw thrown;
+    record.code = thrown.code;
+    await writeJson(res, record, { error: "invalid_request", error_description: thrown.rawMessage }, 400);
+    return undefined;
+  }
 }
 
+/** Statuses of bodies that are too large, or of another type. */
+const UNREADABLE: ReadonlySet<number> = new Set([413, 415]);
+
 /** Reads the body of a request. @param maxBytes the most that it may have */
-export async function readText(req: HttpRequest, maxBytes: number): Promise<string> {
+async function readText(req: HttpRequest, maxBytes: number): Promise<string> {
   return (await readBytes(req, maxBytes)).toString("utf8");
 }
 

@@ -12,8 +12,8 @@ import {
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import {
   presentCaller,
+  readForm,
   readPageRequest,
-  readText,
   redirect,
   type SignInAct,
   writeJson,
@@ -133,7 +133,9 @@ async function logout(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  const token = new URLSearchParams(await readText(req, MAX_LOGOUT_BYTES)).get("logout_token") ?? "";
+  const form = await readForm(req, res, record, MAX_LOGOUT_BYTES);
+  if (!form) return;
+  const token = form.get("logout_token") ?? "";
   let ended: ProviderLogoutClaims;
   try {
     ended = await client.readLogout(token);

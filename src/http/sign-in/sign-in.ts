@@ -7,6 +7,7 @@ import { type ReportFault, writeConnectError } from "../../rpc/error/error.ts";
 import type { SignIn } from "../../services/identity/sign-in.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { type Dispatch, withErrorResponses, writeError } from "../dispatch/dispatch.ts";
+import { edgeStatus } from "../dispatch/edge-status.ts";
 import { writeWhole } from "../output/node-response.ts";
 import { type DeviceOptions, deviceRoutes } from "./device.ts";
 import { type MachineOptions, machineRoutes } from "./machine.ts";
@@ -76,24 +77,28 @@ export function createSignInDispatch(options: SignInOptions): Dispatch {
   };
   const routeOf = (path: string) =>
     Object.hasOwn(routes, path) ? routes[path] : providerRoute(options, path);
-  return withErrorResponses(async (req, res, record) => {
-    record.operation = SIGN_IN_OPERATION;
-    const path = (req.url ?? "").replace(/\?.*/, "");
-    const file = FILES[path];
-    if (file) return servePage(options, path, file, req, res, record);
-    const route = routeOf(path);
-    if (!route) {
-      const error = writeConnectError(ErrorReason.OPERATION_UNKNOWN, "nothing is served under this path");
-      return writeError(res, record, error, 404);
-    }
-    const { method, ownPage, act } = route;
-    if (req.method !== method) {
-      return writeError(res, record, wrongMethod(method), 405, { allow: method });
-    }
-    options.admission.requireOpen();
-    if (ownPage) requireOwnPage(req, options.sessionOrigin());
-    return act(req, res, record);
-  }, options.report);
+  return withErrorResponses(
+    async (req, res, record) => {
+      record.operation = SIGN_IN_OPERATION;
+      const path = (req.url ?? "").replace(/\?.*/, "");
+      const file = FILES[path];
+      if (file) return servePage(options, path, file, req, res, record);
+      const route = routeOf(path);
+      if (!route) {
+        const error = writeConnectError(ErrorReason.OPERATION_UNKNOWN, "nothing is served under this path");
+        return writeError(res, record, error, 404);
+      }
+      const { method, ownPage, act } = route;
+      if (req.method !== method) {
+        return writeError(res, record, wrongMethod(method), 405, { allow: method });
+      }
+      options.admission.requireOpen();
+      if (ownPage) requireOwnPage(req, options.sessionOrigin());
+      return act(req, res, record);
+    },
+    options.report,
+    edgeStatus,
+  );
 }
 
 async function servePage(
