@@ -99,6 +99,39 @@ describe("on HTTP/1", () => {
     ]);
   });
 
+  test.each([
+    ["to a host", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
+    ["that sends at once what is for the other end", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n\x16\x03\x01"],
+    ["with a body", "CONNECT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"],
+  ])("a tunnel %s is answered 405, and the connection closed", async (_, bytes) => {
+    const text = await answerTo(bytes);
+    expect(text).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
+    expect(text).toMatch(/\r\nconnection: close\r\n/i);
+    expect(text).toMatch(/\r\nallow: POST\r\n/i);
+    expect(refusalIn(text)).toEqual([
+      "unimplemented",
+      "the server opens no tunnels",
+      "ERROR_REASON_TRANSPORT_UNSUPPORTED",
+      { allowed: "POST" },
+    ]);
+  });
+
+  test("a tunnel that is asked for behind a request is not taken for its response", async () => {
+    const client = await connectRaw(echo.port);
+    client.send("GET /slow?ms=60000 HTTP/1.1\r\nHost: a\r\n\r\nCONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n");
+    expect((await client.closed).text).toBe("");
+  });
+
+  test("a client that resets the connection behind its tunnel leaves nothing behind", async () => {
+    const client = await connectRaw(echo.port);
+    client.send("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n");
+    client.socket.resetAndDestroy();
+    await client.closed;
+    expect(await answerTo("GET /count HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).toMatch(
+      /^HTTP\/1\.1 200 /,
+    );
+  });
+
   test("a probe of HTTP/1.0 needs no host", async () => {
     expect(await answerTo("GET /count HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 .*\{"bytes":0\}$/s);
   });

@@ -5,6 +5,7 @@ import {
   HEADERS_TOO_SLOW,
   headersTooLarge,
   MALFORMED,
+  NO_TUNNEL,
   type RejectedRequest,
   rejectConnection,
   UNKNOWN_EXPECTATION,
@@ -68,6 +69,17 @@ export function createHttp1Server(context: ServerContext): Http1Server {
       return;
     }
     rejectConnection(socket, refusalOf(error.code, limits));
+    destroyWithin(socket, limits.discardMs);
+  });
+  server.on("connect", (_req, socket) => {
+    // A response to it would be taken for that to a request before it.
+    if ((connectionOf.get(socket)?.open.size ?? 0) > 0 || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    rejectConnection(socket, NO_TUNNEL);
+    // What comes for the other end is dropped: a reset would fail the client before it reads the response.
+    socket.resume();
     destroyWithin(socket, limits.discardMs);
   });
   // A listening server starts its checks for slow headers; this one is given its connections.

@@ -11,6 +11,8 @@ import type { HttpResponse } from "../connection/listener.ts";
 export interface RejectedRequest {
   readonly status: number;
   readonly error: ConnectError;
+  /** The methods that are allowed, with the status 405. */
+  readonly allow?: string;
 }
 
 export const MALFORMED: RejectedRequest = {
@@ -40,6 +42,7 @@ export const NO_TUNNEL: RejectedRequest = {
   error: writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, "the server opens no tunnels", {
     allowed: "POST",
   }),
+  allow: "POST",
 };
 
 export function headersTooLarge(limitBytes: number): RejectedRequest {
@@ -57,6 +60,7 @@ export function reject(res: HttpResponse, refusal: RejectedRequest): void {
   res.statusCode = refusal.status;
   res.setHeader("content-type", "application/json");
   res.setHeader("content-length", body.length);
+  if (refusal.allow) res.setHeader("allow", refusal.allow);
   res.end(body);
 }
 
@@ -68,6 +72,7 @@ export function rejectConnection(socket: Duplex, refusal: RejectedRequest): void
     "Content-Type: application/json",
     `Content-Length: ${body.length}`,
     "Connection: close",
+    ...(refusal.allow ? [`Allow: ${refusal.allow}`] : []),
   ];
   socket.end(Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]));
 }
