@@ -83,7 +83,7 @@ ${Object.values(SETTINGS)
     program
       .command("serve")
       .description(
-        "start the server; the first start makes an organization, its administrator and one access token",
+        "start the server; the first start creates an organization, its administrator and an access token",
       )
       .action((flags: Flags) =>
         runUntilStopped(async () => {
@@ -115,8 +115,6 @@ ${Object.values(SETTINGS)
   tab(program, { completionCommandName: "completion" });
   program.commands
     .find((command) => command.name() === "completion")
-    ?.description(
-      "print what completes commands in a shell: source it in the file that the shell reads first",
-    );
+    ?.description("print a completion script for a shell, to be sourced in the shell's startup file");
   return program;
 }

@@ -25,7 +25,7 @@ type DecisionFlags = ClientFlags & Json & Partial<Omit<GivenDecision, "approved"
 export function declareApproval(program: Command, terminal: Terminal): void {
   const approval = program
     .command("approval")
-    .description("approvals: what agents and workflows wait for, and your decisions");
+    .description("approvals: list what agents and workflows wait for, and decide");
   withSettings(
     approval
       .command("list")

@@ -28,7 +28,7 @@ export function declareBackup(program: Command, terminal: Terminal, runUntilStop
     program
       .command("backup <place>")
       .description(
-        "back up the data to one file, without the keys; with --keep or --schedule to a folder of copies, each of which is restored next to it and verified before older ones go; the server may be running",
+        "back up the data to one file, without the keys; with --keep or --schedule, to a folder of copies, each of which is verified by restoring it before older ones are removed; the server may be running",
       )
       .option(
         "--schedule <cron>",

@@ -21,7 +21,7 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
     program
       .command("doctor")
       .description(
-        "look at what a server with these settings needs, and say what is wrong and what to do; exit code 1 if anything is",
+        "check everything that a server with these settings needs, and say what is wrong and how to fix it; exit code 1 if anything is",
       )
       .action(async (flags: Flags) => {
         const { diagnose } = await import("../doctor/doctor.ts");
@@ -82,7 +82,7 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
       program
         .command("retention")
         .description(
-          "remove once what the settings and the policies of organizations keep no longer; the server may be running",
+          "remove everything past the retention of the settings and of organizations' policies, once; the server may be running",
         )
         .option("--dry-run", "only print what would be removed, how many and how many bytes", false)
         .action(({ dryRun, ...flags }: Flags & { readonly dryRun: boolean }) =>

@@ -39,7 +39,7 @@ export function declareFiles(program: Command, terminal: Terminal): void {
     planOptions(
       program
         .command("apply")
-        .description("make a server as the files say that describe it: all of it, or nothing")
+        .description("change a server to match the files that describe it, all or nothing")
         .option("--yes", "remove without asking what --prune removes"),
     ).action(
       async ({
@@ -72,7 +72,7 @@ export function declareFiles(program: Command, terminal: Terminal): void {
   withSettings(
     program
       .command("export")
-      .description("write what a server has as files, so that `plan` shows no change right after")
+      .description("write the resources of a server as files, for which `plan` shows no change")
       .argument("[folder]", "where to write them; by default standard output")
       .option("--owner <name>", "whose the resources are to be once they are applied", DEFAULT_OWNER)
       .action(async (folder: string | undefined, { owner, ...flags }: ClientFlags & { owner: string }) => {

@@ -15,7 +15,7 @@ export function declareLogin(program: Command, terminal: Terminal): void {
     program
       .command("login")
       .description(
-        "store an access token for later commands: a person allows it in a browser, or it comes by standard input",
+        "store an access token for later commands, approved in a browser or read from standard input",
       )
       .option("--paste", "ask for an access token instead, which is not shown")
       .option("--device", "have a person allow it also where the standard input is no terminal")

@@ -8,7 +8,7 @@ import { declareRunnerResources } from "./declare-resources.ts";
 export function declareRunner(program: Command, terminal: Terminal, runUntilStopped: RunUntilStopped): void {
   const runner = program
     .command("runner")
-    .description("run the work of a server in folders on this machine; --isolation says what keeps it in")
+    .description("carry out a server's work in folders on this machine; --isolation says how it is isolated")
     // The commands below it have a --server of their own.
     .enablePositionalOptions();
   withSettings(

@@ -16,7 +16,7 @@ type Listing = ClientFlags & Json & { readonly limit: number };
 export function declareWebhook(program: Command, terminal: Terminal): void {
   const webhook = program
     .command("webhook")
-    .description("webhooks: where the events of the organization are sent, and what came of it");
+    .description("webhooks: addresses that the organization's events are sent to, and their deliveries");
   withSettings(
     webhook
       .command("list")
