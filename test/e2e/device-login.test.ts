@@ -359,6 +359,15 @@ describe("open logins", () => {
     expect((await send("authorize", {}, address)).status).toBe(429);
   });
 
+  test("are 100 of a site at most, whichever of its networks ask", async () => {
+    for (let each = 0; each < 100; each++)
+      expect((await send("authorize", {}, `2001:db8:1:${each.toString(16)}::1`)).status).toBe(200);
+    const refused = await send("authorize", {}, "2001:db8:1:ffff::1");
+    expect([refused.status, refused.body.error]).toEqual([429, "temporarily_unavailable"]);
+    for (const address of ["2001:db8:2::1", "2001:db8:11::1", newAddress()])
+      expect((await send("authorize", {}, address)).status).toBe(200);
+  });
+
   test("are 1,000 of all, and are removed after their end", async () => {
     const counted = () =>
       withRawData(server.dataDir, async (data) => {

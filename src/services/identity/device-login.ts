@@ -8,15 +8,15 @@ import {
   attemptWaitMs,
   DEVICE_LOGIN_VALID_MS,
   type DevicePollProblem,
+  hasRoomForLogin,
   MAX_ATTEMPTS,
-  MAX_OPEN,
-  MAX_OPEN_IN_NETWORK,
   machineName,
   POLL_INTERVAL_MS,
   pollOutcome,
   requireMayMakeTokens,
   requireNamedPerson,
   shownCode,
+  siteOf,
   slowerInterval,
   tooManyWrongCodes,
   typedCode,
@@ -130,8 +130,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
   return {
     async begin(machine, { address, network }) {
       const hasRoom = async (db: Reader, at: number) => {
-        const open = await countDeviceLogins(db, network, at);
-        return open.ofNetwork < MAX_OPEN_IN_NETWORK && open.all < MAX_OPEN;
+        return hasRoomForLogin(await countDeviceLogins(db, network, siteOf(network), at));
       };
       // Anybody can ask, and as often as they like: without room, none of it is a write, for which others wait.
       if (!(await hasRoom(store.reader, now()))) return undefined;

@@ -20,21 +20,26 @@ export async function insertDeviceLogin(
     .execute();
 }
 
-/** Returns the numbers of logins that have not ended: of a network, and of all. */
+/**
+ * Returns the numbers of logins that have not ended: of a network, of its site, and of all.
+ * @param site how all networks of the site begin; undefined where it has no other
+ */
 export async function countDeviceLogins(
   db: Reader,
   network: string,
+  site: string | undefined,
   now: number,
-): Promise<{ readonly ofNetwork: number; readonly all: number }> {
+): Promise<{ readonly ofNetwork: number; readonly ofSite: number; readonly all: number }> {
   const open = builderOf(db)
     .selectFrom("device_login")
     .select(({ fn }) => fn.countAll<number>().as("count"))
     .where("expires_at", ">", now);
-  const [ofNetwork, all] = await Promise.all([
+  const [ofNetwork, ofSite, all] = await Promise.all([
     open.where("network", "=", network).executeTakeFirstOrThrow(),
+    open.where("network", "like", site === undefined ? network : `${site}%`).executeTakeFirstOrThrow(),
     open.executeTakeFirstOrThrow(),
   ]);
-  return { ofNetwork: ofNetwork.count, all: all.count };
+  return { ofNetwork: ofNetwork.count, ofSite: ofSite.count, all: all.count };
 }
 
 /** Returns the login of the device that has a code. */

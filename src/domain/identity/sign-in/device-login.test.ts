@@ -5,6 +5,7 @@ import {
   machineName,
   pollOutcome,
   shownCode,
+  siteOf,
   slowerInterval,
   typedCode,
 } from "./device-login.ts";
@@ -29,6 +30,14 @@ describe("the answer to a device that polls", () => {
     ["at its end, though it is refused", { user_id: "u", denied: 1 }, 1_000_000, "expired_token"],
   ])("%s", (_, changed, now, outcome) => {
     expect(pollOutcome({ ...login, ...changed }, now)).toBe(outcome);
+  });
+
+  test.each([
+    ["2001:db8:1:a::/64", "2001:db8:1:"],
+    ["0:0:0:0::/64", "0:0:0:"],
+    ["10.0.0.1", undefined],
+  ])("the networks of the site of %s begin with %s", (network, site) => {
+    expect(siteOf(network)).toBe(site);
   });
 
   test("waits longer after each question that came too early, and a minute at most", () => {

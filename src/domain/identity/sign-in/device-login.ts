@@ -14,6 +14,9 @@ const MAX_INTERVAL_MS = 60_000;
 /** Open logins of devices of one network. */
 export const MAX_OPEN_IN_NETWORK = 10;
 
+/** Open logins of one site: many who have IPv6 have hundreds or thousands of networks, and could take all places. */
+export const MAX_OPEN_IN_SITE = 100;
+
 /** Open logins of the whole installation: the more there are, the sooner somebody guesses a code. */
 export const MAX_OPEN = 1_000;
 
@@ -58,6 +61,19 @@ export function pollOutcome(
 /** Returns the time between two questions after one that came too early. */
 export function slowerInterval({ interval_ms }: Pick<DeviceLoginState, "interval_ms">): number {
   return Math.min(interval_ms + POLL_INTERVAL_MS, MAX_INTERVAL_MS);
+}
+
+/** The first 48 bits of a network of IPv6, all of which one sender may have. */
+const SITE = /^(?:[0-9a-f]+:){3}(?=[0-9a-f]+::\/64$)/i;
+
+/** Returns how all networks of a site begin; undefined for IPv4, where each address is a network. */
+export function siteOf(network: string): string | undefined {
+  return SITE.exec(network)?.[0];
+}
+
+/** Returns whether another login may begin while these are open. */
+export function hasRoomForLogin(open: Readonly<Record<"ofNetwork" | "ofSite" | "all", number>>): boolean {
+  return open.ofNetwork < MAX_OPEN_IN_NETWORK && open.ofSite < MAX_OPEN_IN_SITE && open.all < MAX_OPEN;
 }
 
 /** Returns a code as it is shown, in two halves. */
