@@ -15,8 +15,6 @@ const inTerminal = testWith("npm", "npx", "bash", "curl");
 const env = {
   ...terminalEnvironment(),
   XDG_STATE_HOME: temporaryFolder(),
-  // Where `chartroom login` writes, which must not be the home of the person who runs the tests.
-  XDG_CONFIG_HOME: temporaryFolder(),
   CHARTROOM_PORT: "0",
   CHARTROOM_DATA_DIR: temporaryFolder(),
 };

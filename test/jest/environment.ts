@@ -1,3 +1,7 @@
+import { randomUUID } from "node:crypto";
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { ModernFakeTimers } from "@jest/fake-timers";
 import { ModuleMocker } from "jest-mock";
 import { DISK_VARIABLE, isAboutDisks } from "../harness/memory.ts";
@@ -26,11 +30,14 @@ export default class SharedGlobals {
   readonly #variables = { ...process.env };
   readonly #folder = process.cwd();
   readonly #exit = process.exit;
+  /** Where commands of the file keep the credentials of a login: never in the folder of the person who runs the tests. */
+  readonly #configHome = join(tmpdir(), `chartroom-config-${randomUUID()}`);
 
   constructor({ projectConfig }: Configuration, { testPath }: TestFile) {
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
     const disk = process.env[DISK_VARIABLE];
     if (disk !== undefined && isAboutDisks(testPath)) process.env.TMPDIR = disk;
+    process.env.XDG_CONFIG_HOME = this.#configHome;
   }
 
   /** Lets the use of what Node or a package is about to remove fail the test. */
@@ -48,6 +55,7 @@ export default class SharedGlobals {
       if (!(name in this.#variables)) delete process.env[name];
     }
     Object.assign(process.env, this.#variables);
+    rmSync(this.#configHome, { recursive: true, force: true });
   }
 
   /** Lets failures name files by their paths: frames of modules have URLs, which jest takes for paths. */

@@ -9,6 +9,8 @@ const TRACES = `
 test("finds no traces", async () => {
   expect(process.env.LEFT).toBeUndefined();
   expect(process.env.HOME).toBeDefined();
+  expect(process.env.XDG_CONFIG_HOME).toMatch(/chartroom-config-/);
+  expect(existsSync(process.env.XDG_CONFIG_HOME)).toBe(false);
   expect(process.cwd()).toBe(import.meta.dirname);
   expect(process.hrtime).not.toHaveProperty("mock");
   expect(globalThis.queueMicrotask).not.toBe(undefined);
@@ -17,6 +19,7 @@ test("finds no traces", async () => {
 test("leaves traces", () => {
   process.env.LEFT = "1";
   delete process.env.HOME;
+  mkdirSync(process.env.XDG_CONFIG_HOME);
   process.chdir("/");
   jest.spyOn(process, "hrtime");
   globalThis.queueMicrotask = undefined as never;
@@ -64,7 +67,8 @@ describe("a run of test files", () => {
   beforeAll(async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-    const imports = 'import { setTimeout as delay } from "node:timers/promises";\n';
+    const imports =
+      'import { existsSync, mkdirSync } from "node:fs"; import { setTimeout as delay } from "node:timers/promises";\n';
     const globals = 'import { afterAll, expect, jest, test } from "@jest/globals";\n';
     for (const [name, [text]] of Object.entries(FILES)) {
       writeFileSync(join(folder, `${name}.test.ts`), `${imports}${globals}${text}\n`);
