@@ -2,34 +2,35 @@ import type { AuditAnchor } from "../audit-anchor.ts";
 import type { JsonObject } from "../diff.ts";
 import type { ChainBreak, ChainHead, StoredAuditRow } from "./audit-verification.ts";
 
-/** Days for which no row of the trail goes, whatever the settings say. The database's triggers say it too. */
+/** Minimum age in days before an audit row may be removed, regardless of settings. Database triggers enforce it too. */
 export const AUDIT_FLOOR_DAYS = 90;
 
-/** Number of the newest rows of a chain of which none goes, however old. The database's triggers say it too. */
+/** Number of newest rows of a chain that are never removed, however old. Database triggers enforce it too. */
 export const AUDIT_FLOOR_ROWS = 1_000;
 
-/** Number of rows that go at least: each removal is a row too, and takes the place of none that says more. */
-export const AUDIT_LEAST_ROWS = 100;
+/** Minimum number of rows per removal: each removal adds a row itself, so smaller ones would gain little. */
+export const AUDIT_MIN_REMOVED_ROWS = 100;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Returns the time before which rows may go; undefined where they are kept for good. @param days 0 for good */
+/** Returns the time before which rows may be removed; undefined for never. @param days 0 to keep rows forever */
 export function auditBound(days: number, now: number): number | undefined {
   return days === 0 ? undefined : now - Math.max(days, AUDIT_FLOOR_DAYS) * DAY_MS;
 }
 
 /**
- * Returns the number of the last row that may go by its place: not past what any target has confirmed, nor of the newest.
- * @param confirmed of each target; without a target nothing goes
+ * Returns the number of the last row that may be removed, whatever its age: one that every export target has confirmed,
+ * and that is not among the newest {@link AUDIT_FLOOR_ROWS}. Returns 0 for none.
+ * @param confirmed number of the last row that each target has confirmed; without targets nothing is removed
  */
 export function lastRemovable(head: number, confirmed: readonly number[]): number {
   return confirmed.length === 0 ? 0 : Math.max(0, Math.min(head - AUDIT_FLOOR_ROWS, ...confirmed));
 }
 
 /**
- * Finds the last row that is old enough, by halves, as rows ascend by time.
- * @param after number of a row that is gone, or that is known to go
- * @param isOld called with the numbers of rows after that, up to `last`
+ * Finds the last row that is old enough by binary search; rows ascend by time.
+ * @param after number of a row that was removed, or that is known to be old enough
+ * @param isOld called with numbers of rows greater than `after`, up to `last`
  */
 export async function findLastOld(
   after: number,
@@ -45,13 +46,13 @@ export async function findLastOld(
   return low;
 }
 
-/** Returns the body of the entry that records a removal: the last row that goes, with its hash. */
+/** Returns the body of the entry that records a removal: the last removed row, with its hash. */
 export function removalBody({ sequence, chain_hash }: ChainHead): JsonObject {
   const hash = chain_hash === null ? null : Buffer.from(chain_hash).toString("hex");
   return { removedTrail: { sequence, hash } };
 }
 
-/** Returns the last row that goes by what a row of an organization's chain records; undefined for another row. */
+/** Returns the last removed row if a row of an organization's chain records a removal; undefined otherwise. */
 export function parseRemoval(row: StoredAuditRow): ChainHead | undefined {
   if (row.organization_id === null || row.subject_type !== "organization") return undefined;
   const diff = JSON.parse(row.diff) as {
@@ -65,7 +66,10 @@ export function parseRemoval(row: StoredAuditRow): ChainHead | undefined {
   };
 }
 
-/** Returns why a chain does not record that the rows before its anchor went. @param recorded by its newest entry, if any */
+/**
+ * Returns the problem of a chain that does not record the removal of the rows up to its anchor; undefined for none.
+ * @param recorded the last removed row by the chain's newest entry about a removal, if any
+ */
 export function recordProblem(anchor: AuditAnchor, recorded: ChainHead | undefined): ChainBreak | undefined {
   const { sequence, chain_hash } = anchor;
   if (sequence === 0) return undefined;

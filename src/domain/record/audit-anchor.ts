@@ -1,7 +1,7 @@
 import type { AuditAnchor } from "../audit-anchor.ts";
 import type { AuditMac, ChainBreak, ChainHead } from "./audit-verification.ts";
 
-/** An anchor as exports have it. */
+/** An anchor in the form of exports. */
 export interface NamedAnchor {
   readonly chain: string;
   readonly sequence: number;
@@ -19,7 +19,10 @@ export const AUDIT_AGEING = "job/audit-retention";
 const encoder = new TextEncoder();
 const hex = (bytes: Uint8Array | null) => (bytes === null ? null : Buffer.from(bytes).toString("hex"));
 
-/** Returns the bytes that the seal of an anchor is computed over; those of a row begin with a hash or null. */
+/**
+ * Returns the bytes that the seal of an anchor is computed over. They begin with "anchor", so they cannot be taken for
+ * those of a row, which begin with a hash or null.
+ */
 export function anchorBytes(anchor: Omit<AuditAnchor, "hash">): Uint8Array {
   const { organization_id, sequence, chain_hash, rows, until_sequence, at, key_id } = anchor;
   return encoder.encode(
@@ -27,7 +30,7 @@ export function anchorBytes(anchor: Omit<AuditAnchor, "hash">): Uint8Array {
   );
 }
 
-/** Returns the head from which a chain goes on after an anchor. */
+/** Returns the head from which a chain continues after an anchor. */
 export const headOfAnchor = ({
   sequence,
   chain_hash,
@@ -36,7 +39,7 @@ export const headOfAnchor = ({
   chain_hash,
 });
 
-/** Returns why an anchor cannot be trusted; undefined for one that the server has sealed. */
+/** Returns why an anchor cannot be trusted; undefined for a valid one that the server has sealed. */
 export function anchorProblem(anchor: AuditAnchor, mac: AuditMac): ChainBreak | undefined {
   const { sequence, rows, until_sequence, key_id, hash } = anchor;
   const problem = (text: string): ChainBreak => ({ sequence, problem: text });
@@ -44,13 +47,13 @@ export function anchorProblem(anchor: AuditAnchor, mac: AuditMac): ChainBreak | 
   if (!expected) return problem(`its anchor was made with the key ${key_id}, which is not in the key file`);
   if (Buffer.compare(expected, hash) !== 0)
     return problem("what its anchor says is not what the anchor's seal was made over");
-  // A chain begins with 1, and only its beginning goes.
+  // A chain begins with row 1, and only its oldest rows are removed.
   if (rows !== sequence || until_sequence < sequence)
     return problem(`its anchor counts ${rows} rows, to go until ${until_sequence}`);
   return undefined;
 }
 
-/** Returns an anchor as exports have it. */
+/** Returns an anchor in the form of exports. */
 export function namedAnchor(anchor: AuditAnchor): NamedAnchor {
   return {
     chain: anchor.organization_id,
@@ -64,7 +67,7 @@ export function namedAnchor(anchor: AuditAnchor): NamedAnchor {
   };
 }
 
-/** Returns an exported anchor as it was stored. */
+/** Returns an exported anchor in the form in which it was stored. */
 export function anchorOf({ chain, sequence, hash, rows, until, at, keyId, seal }: NamedAnchor): AuditAnchor {
   return {
     organization_id: chain,

@@ -19,8 +19,8 @@ export interface AuditFacts {
 
 /**
  * Returns the bytes that a row's hash is computed over: every field and the hash of the row before,
- * each in its place. No field can be mistaken for another, and changing, leaving out or moving a
- * row makes the next hash invalid.
+ * in a fixed order. No field can be mistaken for another, and changing, leaving out or moving a row
+ * makes the next hash invalid.
  * @param previousHash null for the first hashed row of a chain
  */
 export function auditBytes(row: AuditFacts, previousHash: Uint8Array | null): Uint8Array {
@@ -39,7 +39,7 @@ export function auditBytes(row: AuditFacts, previousHash: Uint8Array | null): Ui
     row.reason,
     row.diff,
   ]);
-  // Short ones share memory, unlike those of an encoder.
+  // Short buffers share pooled memory; those of a TextEncoder do not.
   return Buffer.from(text);
 }
 

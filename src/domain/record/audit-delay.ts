@@ -1,4 +1,4 @@
-/** A target that has left a row unconfirmed for longer is behind: a reader of the trail sees what is minutes old. */
+/** A target that has left a row unconfirmed for longer than this counts as behind. */
 const BEHIND_MS = 300_000;
 
 /** Rows that a target of the export of the audit trail has not confirmed. */
@@ -9,8 +9,8 @@ export interface Unconfirmed {
 }
 
 /**
- * Returns why a target is behind, in a sentence; undefined while it is not. Everybody may read it at /readyz, so it does
- * not tell how much there is.
+ * Returns a sentence that says why a target is behind; undefined while it is not. Everybody may read it at /readyz, so
+ * it does not reveal the number of rows.
  */
 export function auditDelay({ target, oldestAt }: Unconfirmed, now: number): string | undefined {
   if (oldestAt === undefined || now - oldestAt <= BEHIND_MS) return undefined;

@@ -16,19 +16,19 @@ import {
 
 /** The result of checking one chain of exports. */
 export interface ExportedChainReport extends ChainReport {
-  /** Number of the first row that the exports have to hold: 1 unless they begin with a later one. */
+  /** Number of the first row that the exports must contain: 1 unless they begin with a later one. */
   readonly first: number;
 }
 
 /**
- * Returns a check of exports that follow each other: every chain has to go on where it ended, and to reach the head that
- * the last export names. A row may come again.
+ * Returns a checker of consecutive exports: each chain must continue where the export before ended, and reach the head
+ * that the last export names. Rows may be repeated.
  */
 export function createExportCheck(mac: AuditMac) {
   const chains = new Map<string | null, ReturnType<typeof chainOf>>();
   const named = new Set<string>();
   const removals = new Map<string, ChainRemoval>();
-  /** The ends that were named last, those that an export goes on from among them. */
+  /** The latest end of each chain that the exports name, including ends that an export continues from. */
   let ends = new Map<string | null, NamedHead>();
   let isEnded = false;
   const chainOf = (chain: string | null, after?: NamedHead, anchor?: AuditAnchor) => ({
@@ -56,7 +56,7 @@ export function createExportCheck(mac: AuditMac) {
     removals.set(removal.organizationId, removal);
     ends.delete(removal.organizationId);
   };
-  /** Sets the ends of some chains; a repeated part does not take back what a later one has named. */
+  /** Sets the ends of some chains; a repeated part of an export does not move an end back. */
   const reach = (heads: readonly NamedHead[]) => {
     for (const head of heads)
       if (head.sequence >= (ends.get(head.chain)?.sequence ?? 0)) ends.set(head.chain, head);
@@ -68,7 +68,7 @@ export function createExportCheck(mac: AuditMac) {
       if (!chains.has(after.chain))
         chains.set(after.chain, chainOf(after.chain, after, anchor && anchorOf(anchor)));
     }
-    // What a part goes on from was exported before it, also where no row follows.
+    // The rows up to these heads were exported earlier, even if no row follows.
     reach(heads);
   };
   return {
@@ -90,11 +90,11 @@ export function createExportCheck(mac: AuditMac) {
         const found = verifier.end(end ? headOf(end) : removal?.head, false);
         let report = found;
         if (removal && end) report = resurrectedChainReport(found);
-        // The rows of one that was removed since need not have been exported to their end.
+        // If the organization was removed since, its last rows need not have been exported.
         else if (removal && isValid && (!found.broken || last < removal.head.sequence))
           report = removedChainReport(removal.organizationId, removal);
         if (isEnded) return { ...report, first };
-        // That no end is named says it better than what follows from it.
+        // A missing end of the export explains more than the problems that follow from it.
         const broken = isValid ? undefined : report.broken;
         return { ...report, broken: broken ?? cutOff(last), first };
       });
@@ -104,7 +104,7 @@ export function createExportCheck(mac: AuditMac) {
   };
 }
 
-/** Returns whether a row that comes again is one that was made with the key, or one of the first release. */
+/** Returns whether a repeated row is genuine: its hash was made with the key, or it is a row of the first release. */
 function isRepeated(row: StoredAuditRow, lastUnhashed: number, mac: AuditMac): boolean {
   if (row.hash === null || row.key_id === null)
     return row.hash === null && row.key_id === null && row.sequence <= lastUnhashed;

@@ -15,7 +15,7 @@ export interface ExportedRow {
   readonly chain: string | null;
   readonly sequence: number;
   readonly id: string;
-  /** As in RFC 3339, with milliseconds. */
+  /** RFC 3339 timestamp with milliseconds. */
   readonly at: string;
   readonly actorId: string;
   readonly actorPrincipal: number;
@@ -23,7 +23,7 @@ export interface ExportedRow {
   readonly subjectType: string;
   readonly subjectId: string;
   readonly reason: string;
-  /** JSON, to the letter: the hash covers it. */
+  /** JSON, byte for byte as it was stored: the hash covers it. */
   readonly diff: string;
   readonly keyId: string | null;
   readonly previousHash: string | null;
@@ -31,8 +31,11 @@ export interface ExportedRow {
 }
 
 /**
- * A line of an export: the heads that it goes on from, with the anchors of chains whose older rows went, a row, or at its end the heads of all chains. A continuous one has
- * after some rows the ends that their chains have reached.
+ * A line of an export:
+ * - `after`: first, the heads that the export continues from, with the anchors of chains whose oldest rows were removed.
+ * - `row`: one row of the trail.
+ * - `heads`: last, the heads of all chains.
+ * - `reached`: in a continuous export, after some rows, the ends that their chains have reached.
  */
 export type ExportLine =
   | { readonly after: readonly NamedHead[]; readonly anchors?: readonly NamedAnchor[] }
@@ -46,32 +49,32 @@ export type AuditTarget = "file" | "otlp";
 /** A place to which the trail is exported as it grows. */
 export interface AuditSink {
   readonly target: AuditTarget;
-  /** Removes what a process that was killed has left of a line. Called once, before the first lines. */
+  /** Removes the partial line that a killed process left behind. Called once, before the first lines. */
   repair?(): Promise<void>;
   /**
-   * Takes lines; what it has taken may come again.
-   * @param confirmed finds what the target had confirmed before, with which a new file begins
-   * @throws when it cannot confirm that it has all of them
+   * Writes lines; lines that were written before may be repeated.
+   * @param confirmed finds the heads that the target had confirmed before; a new file begins with them
+   * @throws when it cannot confirm that all lines were written
    */
   take(lines: readonly ExportLine[], confirmed: () => Promise<readonly NamedHead[]>): Promise<void>;
-  /** Gives back what it holds open until it takes lines again. */
+  /** Releases open files and connections until the next lines. */
   close?(): Promise<void>;
 }
 
 const hex = (bytes: Uint8Array | null) => (bytes === null ? null : Buffer.from(bytes).toString("hex"));
 const bytesOf = (text: string | null) => (text === null ? null : Buffer.from(text, "hex"));
 
-/** Returns a head as exports name it. */
+/** Returns a head in the form of exports. */
 export function namedHead(chain: string | null, { sequence, chain_hash }: ChainHead): NamedHead {
   return { chain, sequence, hash: hex(chain_hash) };
 }
 
-/** Returns a head as it is stored. */
+/** Returns a head of an export in the form in which it is stored. */
 export function headOf({ sequence, hash }: NamedHead): ChainHead {
   return { sequence, chain_hash: bytesOf(hash) };
 }
 
-/** Returns a row as exports have it. @param previousHash of the row before it in its chain */
+/** Returns a row in the form of exports. @param previousHash hash of the row before it in its chain */
 export function exportedRow(row: StoredAuditRow, previousHash: Uint8Array | null): ExportedRow {
   return {
     chain: row.organization_id,
@@ -91,7 +94,7 @@ export function exportedRow(row: StoredAuditRow, previousHash: Uint8Array | null
   };
 }
 
-/** Returns an exported row as it was stored. */
+/** Returns an exported row in the form in which it was stored. */
 export function storedRow(row: ExportedRow): StoredAuditRow {
   return {
     organization_id: row.chain,
@@ -106,7 +109,7 @@ export function storedRow(row: ExportedRow): StoredAuditRow {
     reason: row.reason,
     diff: row.diff,
     key_id: row.keyId,
-    // A row of the first release names none.
+    // Rows of the first release have no hash and name no predecessor.
     previous_hash: row.hash === null ? null : bytesOf(row.previousHash),
     hash: bytesOf(row.hash),
   };

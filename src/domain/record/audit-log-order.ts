@@ -2,7 +2,7 @@ import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { valueUnusable } from "../error.ts";
 
 /**
- * Returns the direction of a list of the audit trail, which is sorted by time only.
+ * Returns the sort direction of a list of the audit trail, which can be sorted by time only.
  * @throws DomainError VALUE_UNUSABLE for another field
  */
 export function auditLogDirection(sort: Sort | undefined): "asc" | "desc" {

@@ -1,7 +1,10 @@
 import type { AuditTarget } from "./audit-export.ts";
 import type { AuditMac, ChainHead } from "./audit-verification.ts";
 
-/** Position up to which a target of the export has confirmed a chain, sealed with the audit key: rows are removed because of it. */
+/**
+ * Position up to which an export target has confirmed a chain. It is sealed with the audit key, because rows up to it may
+ * be removed.
+ */
 export interface AuditPosition extends ChainHead {
   readonly target: AuditTarget;
   /** Null for the chain of the installation. */
@@ -30,13 +33,19 @@ export function sealPosition(facts: PositionFacts, { keyId, mac }: AuditSealing)
   return { ...named, hash: mac(positionBytes(named)) };
 }
 
-/** Returns the bytes that the seal of a position is computed over; those of a row begin with a hash or null. */
+/**
+ * Returns the bytes that the seal of a position is computed over. They begin with "position", so they cannot be taken
+ * for those of a row, which begin with a hash or null.
+ */
 function positionBytes({ target, chain, sequence, chain_hash, key_id }: Omit<AuditPosition, "hash">) {
   const head = chain_hash === null ? null : Buffer.from(chain_hash).toString("hex");
   return encoder.encode(JSON.stringify(["position", key_id, target, chain, sequence, head]));
 }
 
-/** Returns whether the server has sealed a position: one who can write to the database could name any other row. */
+/**
+ * Returns whether the server has sealed a position. Without the seal, anybody who can write to the database could have
+ * rows removed that were not exported.
+ */
 export function isSealedPosition(position: AuditPosition, mac: AuditMac): boolean {
   const expected = mac(position.key_id, positionBytes(position));
   return expected !== undefined && Buffer.compare(expected, position.hash) === 0;

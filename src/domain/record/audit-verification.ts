@@ -7,7 +7,7 @@ import { type AuditFacts, auditBytes } from "./audit-chain.ts";
 /** An audit row as it is stored; rows of the first release have no hash. */
 export interface StoredAuditRow extends Omit<AuditFacts, "key_id"> {
   readonly key_id: string | null;
-  /** Null in rows that name no predecessor; their hash covers it all the same. */
+  /** Null in rows that do not store their predecessor's hash; their own hash covers it nevertheless. */
   readonly previous_hash: Uint8Array | null;
   readonly hash: Uint8Array | null;
 }
@@ -24,9 +24,9 @@ export interface ChainReport {
   readonly organizationId: string | null;
   /** Number of rows present. */
   readonly rows: number;
-  /** Number of valid rows before the break; all rows without one. */
+  /** Number of valid rows before the break; the number of all rows if there is no break. */
   readonly validRows: number;
-  /** Number of those that are rows of the first release, which no hash covers. */
+  /** Number of valid rows of the first release, which no hash covers. */
   readonly unhashed: number;
   /** Hash of the last valid row; null when none has one. */
   readonly hash: Uint8Array | null;
@@ -34,11 +34,11 @@ export interface ChainReport {
   readonly broken?: ChainBreak;
   /** End of the chain of an organization that the operator removed. */
   readonly removal?: ChainRemoval;
-  /** Begin of a chain whose oldest rows retention has removed. */
+  /** Start of a chain whose oldest rows were removed by retention. */
   readonly anchor?: AuditAnchor;
 }
 
-/** The record in the installation's chain of the chain of a removed organization. */
+/** The entry in the installation's chain about the chain of a removed organization. */
 export interface ChainRemoval {
   readonly organizationId: string;
   /** Milliseconds since 1970 UTC. */
@@ -50,19 +50,19 @@ export interface ChainRemoval {
 export interface ChainBreak {
   /** Number of the row that is wrong or missing. */
   readonly sequence: number;
-  /** The difference, as the end of a sentence about that row. */
+  /** Description of the problem, as the end of a sentence about that row. */
   readonly problem: string;
 }
 
 /**
- * Computes the hash of an audit row; returns undefined when the secret of that id is not available.
+ * Computes the hash of an audit row; returns undefined when the key with that id is not available.
  */
 export type AuditMac = (keyId: string, bytes: Uint8Array) => Uint8Array | undefined;
 
 /**
  * Returns a verifier of one chain, which takes its rows in ascending order from the first. The
  * head, which is stored apart from the rows, reveals a tail that was cut off.
- * @param after what the rows go on from, an anchor or a head of an export; from the first row without it
+ * @param after the anchor, or head of an export, that the rows continue from; undefined to start at the first row
  */
 export function createChainVerifier(
   organizationId: string | null,
@@ -77,7 +77,7 @@ export function createChainVerifier(
   let sequence = begin?.sequence ?? 0;
   let previous: Uint8Array | null = begin?.chain_hash ?? null;
   let broken = anchor && anchorProblem(anchor, mac);
-  /** The last row that goes by the newest entry about it. */
+  /** The last removed row, according to the newest entry about a removal. */
   let recorded: ChainHead | undefined;
   return {
     /** @returns whether the chain is valid up to the row */
@@ -94,8 +94,9 @@ export function createChainVerifier(
       return true;
     },
     /**
-     * @param head undefined when the organization itself is gone
-     * @param isWhole false where the entry that records what went may be after the rows
+     * Returns the report on the chain.
+     * @param head undefined when the organization itself was removed
+     * @param isWhole false where the entry about a removal may come after the rows that were added
      */
     end(head: ChainHead | undefined, isWhole = true): ChainReport {
       broken ??= endProblem({ sequence, hash: previous }, head);

@@ -14,8 +14,8 @@ export interface EventDescription extends EventFacts {
 }
 
 /**
- * Returns whether a request asks for an event: the event is in the scope, and one of the filters
- * matches it.
+ * Returns whether an event matches a request: it is in the scope, and one of the filters, if there are
+ * any, matches it.
  */
 export function matchesRequest(
   req: Pick<WatchEventsRequest, "scope" | "resourceTypeFilters">,

@@ -1,6 +1,6 @@
 import type { AuditAnchor } from "../../domain/audit-anchor.ts";
 import {
-  AUDIT_LEAST_ROWS,
+  AUDIT_MIN_REMOVED_ROWS,
   auditBound,
   findLastOld,
   lastRemovable,
@@ -125,7 +125,7 @@ async function findEnd(store: Store, chain: AgeingChain, before: number): Promis
   };
   const recorded = anchor && anchor.until_sequence > first ? anchor.until_sequence : undefined;
   const last = await findLastOld(first, Math.min(removable, recorded ?? removable), isOld);
-  return recorded === undefined && last - first < AUDIT_LEAST_ROWS ? first : last;
+  return recorded === undefined && last - first < AUDIT_MIN_REMOVED_ROWS ? first : last;
 }
 
 /** @returns the number of rows that went */
