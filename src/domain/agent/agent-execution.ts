@@ -20,7 +20,7 @@ import { type AgentEvent, isFinalAgentPhase, transitionAgentPhase } from "./agen
 /** The values that a new execution is created from. */
 export interface AgentExecutionTemplate {
   readonly id: string;
-  /** Session of its first spec. */
+  /** Session of the first version of its spec. */
   readonly session: string;
   readonly agentId: string;
   readonly creator: Subject;
@@ -36,12 +36,12 @@ export interface AgentExecutionTemplate {
   readonly codeContext: AgentCodeContext | undefined;
   /** Undefined for an agent that takes no settings. */
   readonly extAgentSettings: ExtAgentSettings | undefined;
-  /** True if its queue holds after a lost turn. Default false. */
+  /** True if its queue is held after a lost turn until somebody decides. Default false. */
   readonly holdAfterLostTurn?: boolean;
   readonly environmentId: string;
   /** True when the environment is created for it. */
   readonly createdEnvironment: boolean;
-  /** The conversation that it goes on with; undefined for none. */
+  /** The execution whose conversation it continues; undefined for none. */
   readonly earlier?: EarlierRun | undefined;
   /** The trace that it belongs to; undefined for none. */
   readonly trace?: TraceParent | undefined;
@@ -49,14 +49,14 @@ export interface AgentExecutionTemplate {
   readonly now: number;
 }
 
-/** An earlier execution, whose conversation another goes on with. */
+/** An earlier execution whose conversation a new one continues. */
 interface EarlierRun {
   readonly id: string;
   /** Number of its last block. */
   readonly sequence: number;
   /** Id of the first execution of the conversation. */
   readonly conversationId: string;
-  /** True for one that branches off, and begins a conversation of its own with it. */
+  /** True if the new execution forks the conversation, and so begins one of its own. */
   readonly isFork: boolean;
 }
 
@@ -119,7 +119,7 @@ export function isStopRequested({ spec }: AgentExecution): boolean {
 }
 
 /**
- * Requires that it takes input.
+ * Requires that it accepts input.
  * @throws DomainError PHASE_UNSUITABLE for one that has stopped or is to stop
  */
 export function requireTakesInput(execution: AgentExecution): void {
@@ -181,8 +181,8 @@ export function changedAgentExecution(
 }
 
 /**
- * Returns the execution after a runner has leased it, which it waits for no longer; undefined for one that waits for
- * input, which keeps waiting.
+ * Returns the execution after a runner has leased it, so that it no longer waits for a runner. Undefined for one that
+ * waits for input, which keeps waiting.
  */
 export function begunAgentExecution(present: AgentExecution): AgentExecution | undefined {
   if (phaseOfAgentExecution(present) !== Phase.PENDING) return warnedAgentExecution(present, "");
@@ -191,7 +191,7 @@ export function begunAgentExecution(present: AgentExecution): AgentExecution | u
   });
 }
 
-/** Returns the execution with a warning in place of the one it has, or none for ""; undefined where nothing changes. */
+/** Returns the execution with its warning replaced, or removed for ""; undefined when nothing changes. */
 export function warnedAgentExecution(present: AgentExecution, warning: string): AgentExecution | undefined {
   if (hasStopped(present) || (present.status?.warningMessage ?? "") === warning) return undefined;
   return changedAgentExecution(present, (status) => {
@@ -210,8 +210,8 @@ export function lostAgentExecution(present: AgentExecution): AgentExecution | un
 }
 
 /**
- * Returns the execution with the desired phase stopped, while a runner still works on it; undefined when it already
- * was.
+ * Returns the execution with the desired phase stopped, while a runner still works on it; undefined when that is its
+ * desired phase already.
  */
 export function stoppingAgentExecution(
   present: AgentExecution,

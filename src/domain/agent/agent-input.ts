@@ -18,10 +18,7 @@ export interface MessageFacts {
   readonly id: string;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
-  /**
-   * True when the message's metadata counts: that of integrations and runners does, a person's does
-   * not.
-   */
+  /** True to keep the message's metadata: that of integrations and runners is kept, a person's is dropped. */
   readonly keepsMetadata: boolean;
 }
 
@@ -43,9 +40,9 @@ export function requireInputKind(
 }
 
 /**
- * Requires that an agent execution could have no secrets that are its creator's own, before somebody
+ * Requires that an agent execution cannot have personal secrets of its creator, before somebody else
  * sends to it by the role of a group.
- * @param secrets of the creators of the execution and of its environment
+ * @param secrets personal secrets of the creators of the execution and of its environment
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireNoOwnSecrets(secrets: readonly unknown[]): void {
@@ -131,7 +128,7 @@ export function interestUnknown(): DomainError {
   );
 }
 
-/** Requires that an input that an agent has seen was delivered to it. @throws DomainError VALUE_UNUSABLE */
+/** Requires that an input that an agent reports as seen was delivered to it. @throws DomainError VALUE_UNUSABLE */
 export function requireDelivered(receipt: Receipt | undefined, index: number): void {
   if (receipt === Receipt.DELIVERED) return;
   const field = `seenInputIds[${index}]`;

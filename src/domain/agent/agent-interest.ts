@@ -16,7 +16,7 @@ import { type DomainError, valueUnusable } from "../error.ts";
 const MS_PER_S = 1_000;
 
 /**
- * Requires that a report has interests only when its agent waits.
+ * Requires that a report contains interests only if its agent is waiting.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function requireWaiting(reported: readonly ReportedInterest[], state: ReportedState): void {
@@ -25,7 +25,7 @@ export function requireWaiting(reported: readonly ReportedInterest[], state: Rep
 }
 
 /**
- * Requires that interests have different ids, and that those in a message of the user await one.
+ * Requires that interests have different ids, and that `userMessage` is true wherever it is set.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function requireValidInterests(reported: readonly ReportedInterest[]): void {

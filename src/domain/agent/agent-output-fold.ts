@@ -7,14 +7,14 @@ import {
   AgentOutputBlock_ToolCallSchema as ToolCallSchema,
 } from "#gen/service/v1/agent_pb.js";
 
-/** The keys of blocks of which only the latest is part of the present picture. */
+/** The fold keys of blocks of which only the latest is shown. */
 export const REPLACED_KEYS: readonly string[] = ["p", "u"];
 
 /**
- * Returns the key of the blocks that a block folds with, within its execution: a plan and usage
- * replace the block before, those of a tool call or a question are merged.
+ * Returns the key that a block shares with the blocks of its execution that it is folded with. Plans
+ * and usage replace the earlier block; blocks of a tool call or a question are merged.
  *
- * @returns null for a block that folds with no other
+ * @returns null for a block that is not folded
  */
 export function foldKey({ block }: Block): string | null {
   switch (block.case) {
@@ -53,7 +53,7 @@ export function foldBlock(before: Block | undefined, later: Block): Block {
   return create(AgentOutputBlockSchema, { ...folded, sequence, ...(at && { at }), inputId });
 }
 
-/** Returns when a tool call began to run and when it ended, as far as its blocks tell. */
+/** Returns when a tool call began to run and when it ended, as far as its blocks show. */
 function timesOf(before: Block | undefined, { block, at }: Block): Pick<Block, "startedAt" | "endedAt"> {
   if (block.case !== "toolCall") return {};
   const { state } = block.value;
@@ -62,7 +62,7 @@ function timesOf(before: Block | undefined, { block, at }: Block): Pick<Block, "
     endedAt: before?.endedAt,
   };
   if (state === State.UNSPECIFIED) return times;
-  // What runs again has not ended.
+  // A tool call that runs again has not ended.
   const hasEnded = state === State.DONE || state === State.FAILED;
   return { ...times, endedAt: hasEnded ? (before?.endedAt ?? at) : undefined };
 }

@@ -47,7 +47,7 @@ export function newBlocks(
   return added;
 }
 
-/** Returns a text with the words of blocks appended, cut to a number of characters. */
+/** Returns a text with the texts of blocks appended, truncated to a number of characters. */
 export function appendText(before: string, blocks: readonly Block[], maxCharacters: number): string {
   const ownInputId = blocks.map(({ block }) => (block.case === "text" ? block.value.content : ""));
   const words = before + ownInputId.join("");

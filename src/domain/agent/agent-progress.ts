@@ -14,7 +14,7 @@ import type { ForkPoint } from "./conversation/agent-fork.ts";
 import { applyLostTurn, type LostTurn } from "./conversation/lost-turn.ts";
 import { applyGoalUse, type GoalUse, NO_GOAL_USE } from "./goal/agent-goal-use.ts";
 
-/** The fast-changing part of an execution, which changes too often to record every change. */
+/** The part of an execution that changes too often to record every change. */
 export interface AgentProgress {
   /** Number of changes; the version of the execution's status includes it. */
   readonly changes: number;
@@ -27,15 +27,15 @@ export interface AgentProgress {
   readonly doneThrough?: number;
   /** Left out for none. */
   readonly lostTurn?: LostTurn;
-  /** The slot of an execution whose agent can go on in another process; left out for others. */
+  /** The slot of an execution whose agent can continue in another process; left out for others. */
   readonly slot?: Slot.SHARED | Slot.GIVEN_BACK | undefined;
-  /** From where the agent can fork its conversation; left out until it has said so. */
+  /** The places at which the agent can fork its conversation; left out until the agent has reported it. */
   readonly forkAbility?: AgentForkAbility;
-  /** The place at which the agent forks another conversation; left out for one that does not. */
+  /** The place at which this execution forks another conversation; left out if it is not a fork. */
   readonly fork?: ForkPoint;
 }
 
-/** A runner's update of the progress; fields that are left out stay as before. */
+/** A runner's update of the progress; fields that are left out keep their values. */
 export interface ProgressUpdate {
   readonly usage?: Usage | undefined;
   /** Unspecified means unchanged. */
@@ -59,7 +59,7 @@ export function initialProgress(mode: AgentMode): AgentProgress {
   };
 }
 
-/** Returns the progress with another lost turn; undefined for none. */
+/** Returns the progress with its lost turn replaced; an undefined one removes it. */
 export function withLostTurn(
   { lostTurn: _, ...present }: AgentProgress,
   lostTurn: LostTurn | undefined,

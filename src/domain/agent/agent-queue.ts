@@ -7,8 +7,8 @@ import { queueChanged, queueFull } from "../error.ts";
 const MAX_QUEUED_INPUTS = 50;
 
 /**
- * The maximum with control inputs, which act at once: messages that wait keep nobody from clearing a
- * goal.
+ * The maximum number of inputs including control inputs. It is higher, so that a queue full of messages
+ * does not prevent somebody from clearing a goal.
  */
 const MAX_WITH_CONTROL_INPUTS = 100;
 
@@ -44,8 +44,8 @@ export function requireControlSpace({ inputs }: Pick<AgentQueue, "inputs">): voi
 }
 
 /**
- * Requires that a queue is as its sender saw it.
- * @param expected the revision that the sender expects; undefined for any
+ * Requires that a queue has not changed since the caller read it.
+ * @param expected the revision that the caller expects; undefined for any
  * @throws DomainError QUEUE_CHANGED
  */
 export function requireQueueRevision(expected: bigint | undefined, revision: number): void {
@@ -96,7 +96,7 @@ export function nextInput({ inputs }: AgentQueue, isIdle: boolean): QueuedInput 
   return isIdle || first?.steer ? first : undefined;
 }
 
-/** Returns the inputs of a queue that an older state of it lacks or has at another place. */
+/** Returns the inputs of a queue that are new, or at another place than in an older state of it. */
 export function newlyPlacedInputs(before: AgentQueue, after: AgentQueue): QueuedInput[] {
   // An unchanged input is the same object before and after.
   const known = new Set(before.inputs);

@@ -90,7 +90,7 @@ export function canAsk(form: AgentForm): boolean {
 export type AgentOwner = string | null;
 
 /**
- * Requires that no organization would see two agents of a name.
+ * Requires that no organization would see two agents with one name.
  * @param registered the agents of all owners
  * @throws DomainError VALUE_UNUSABLE
  */

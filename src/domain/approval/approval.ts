@@ -30,20 +30,20 @@ import { approvalChanged, permissionDenied, phaseUnsuitable, valueUnusable } fro
 import type { Caller } from "../identity/caller.ts";
 import { mayDecide } from "../policy/approval-deciders.ts";
 
-/** Time after which an approval is denied, where nobody chose another: 24 hours. */
+/** Default time after which a pending approval is denied: 24 hours. */
 export const DEFAULT_LIFETIME_MS = 86_400_000;
 
-/** Characters of a question that are its title (contract, ApprovalToolCall.title has as many). */
+/** Maximum length of the title taken from a question, in characters (as ApprovalToolCall.title in the contract). */
 const MAX_TITLE_CHARACTERS = 512;
 
-/** The request. */
+/** What is asked for: a tool call, a question, a step or a push. */
 export type Asked =
   | { readonly case: "toolCall"; readonly value: ApprovalToolCall }
   | { readonly case: "question"; readonly value: ApprovalQuestion }
   | { readonly case: "step"; readonly value: ApprovalStep }
   | { readonly case: "push"; readonly value: ApprovalPush };
 
-/** The request, in the form that is stored and decided. */
+/** What is asked for, in the form that is stored and decided. */
 export interface AskedText {
   readonly kind: Kind;
   readonly title: string;
@@ -80,7 +80,7 @@ function titleOf(message: string): string {
   return [...line].slice(0, MAX_TITLE_CHARACTERS).join("");
 }
 
-/** Names who asks; an environment only where a push is asked for. */
+/** The asker; it has an environment only if it asks for a push. */
 export type Asker = Omit<Approval_Asker, "$typeName" | "$unknown" | "environmentId"> & {
   readonly environmentId?: string;
 };
@@ -92,7 +92,7 @@ export interface ApprovalTemplate extends AskedText {
   readonly digest: string;
   readonly asker: Asker;
   readonly creator: Subject;
-  /** Of a step alone. */
+  /** Only for a workflow step. */
   readonly executor?: Subject;
   readonly options: readonly ApprovalOption[];
   readonly deciders: ApprovalDeciders;
@@ -113,12 +113,12 @@ export function newApproval({ lifetimeMs, now, ...template }: ApprovalTemplate):
   });
 }
 
-/** Returns whether an approval waits for a decision, also one whose time has run out. */
+/** Returns whether an approval waits for a decision, even if its time has run out. */
 export function isPending({ state }: Approval): boolean {
   return state === State.PENDING;
 }
 
-/** Returns a pending approval with another state. @param reason why, for the asker */
+/** Returns a pending approval after its end. @param reason text for the asker */
 export function endedApproval(before: Approval, state: State, reason: string, now: number): Approval {
   const after = clone(ApprovalSchema, before);
   after.state = state;
@@ -127,7 +127,7 @@ export function endedApproval(before: Approval, state: State, reason: string, no
   return after;
 }
 
-/** Returns what became of an approval, for the agent execution that has asked. */
+/** Returns the outcome of an approval, for the agent execution that has asked. */
 export function approvalOutcome({ id, asker, digest, state, optionId, answerJson, reason }: Approval) {
   const toolCallId = asker?.toolCallId ?? "";
   return create(ApprovalOutcomeSchema, {
@@ -146,7 +146,7 @@ export interface DecisionContext {
   readonly caller: Pick<Caller, "subject" | "role">;
   /** Ids of the groups of the caller, at least of those that the approval names. */
   readonly groupIds: readonly string[];
-  /** Ids of the earlier deciders that could still decide now. */
+  /** Ids of the earlier deciders that may still decide. */
   readonly fitIds: ReadonlySet<string>;
   readonly now: number;
 }
@@ -165,8 +165,8 @@ export function requireMayDecide(
 }
 
 /**
- * Returns an approval after a decision: it is denied by the first denial, and approved once as many
- * as must have approved it. Earlier approvals of people who may decide no longer do not count.
+ * Returns an approval after a decision. One denial denies it; the required number of approvals approves
+ * it. Earlier approvals by people who may no longer decide do not count.
  * @throws DomainError APPROVAL_CHANGED; PHASE_UNSUITABLE for one that is not pending or that the
  * caller has decided before; VALUE_UNUSABLE for an option or an answer that does not fit
  */
@@ -202,7 +202,10 @@ export function decidedApproval(
   return after;
 }
 
-/** @throws DomainError PHASE_UNSUITABLE also for one whose time has run out, which the job has not ended yet */
+/**
+ * Requires that an approval is pending.
+ * @throws DomainError PHASE_UNSUITABLE, also when its time has run out but the job has not ended it yet
+ */
 function requirePending(approval: Approval, now: number): void {
   const isOver = isPending(approval) && approval.expiresAt && timestampMs(approval.expiresAt) <= now;
   const name = isOver ? "EXPIRED" : (State[approval.state] ?? "UNSPECIFIED");
@@ -213,7 +216,7 @@ function requirePending(approval: Approval, now: number): void {
 const ALLOWING: readonly OptionKind[] = [OptionKind.ALLOW_ONCE, OptionKind.ALLOW_ALWAYS];
 const REJECTING: readonly OptionKind[] = [OptionKind.REJECT_ONCE, OptionKind.REJECT_ALWAYS];
 
-/** Returns the option that an answer implies when none is chosen: one that holds once, or else any. */
+/** Returns the option that an answer implies if none was chosen: preferably one that applies once. */
 export function optionFor<T extends Pick<ApprovalOption, "kind">>(
   options: readonly T[],
   approved: boolean,
@@ -222,7 +225,7 @@ export function optionFor<T extends Pick<ApprovalOption, "kind">>(
   return options.find(({ kind }) => kind === once) ?? options.find(({ kind }) => kind === always);
 }
 
-/** Returns the id of the option that a decision chooses or implies; empty where none goes with it. */
+/** Returns the id of the option that a decision chooses or implies; empty if there is none. */
 function chosenOption({ options }: Approval, approved: boolean, optionId: string): string {
   const kinds = approved ? ALLOWING : REJECTING;
   if (optionId === "") return optionFor(options, approved)?.id ?? "";

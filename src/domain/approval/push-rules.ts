@@ -4,12 +4,12 @@ import { branchNameProblem } from "../source/git-branch-name.ts";
 /** A rule of an organization about pushes to some branches. */
 export interface PushRule {
   /**
-   * Patterns of branches, at least one: `*` matches any characters of one part of the name, `**`
-   * any characters at all, and every other character itself.
+   * Patterns of branches, at least one: `*` matches any characters except `/`, `**` any characters,
+   * and every other character only itself.
    */
   readonly branches: readonly string[];
   readonly decision: PushDecision;
-  /** True for a rule that is also about pushes that rewrite what the branch has; such ones need it. */
+  /** True for a rule that also covers forced pushes. A rule that denies covers them in any case. */
   readonly force: boolean;
 }
 
@@ -25,12 +25,12 @@ export function pushRulesOf(policy: Pick<AgentPolicy, "pushRules"> | undefined):
   }));
 }
 
-/** A push that somebody asks for. */
+/** A requested push. */
 export interface PushRequest {
   readonly branch: string;
   /** The branch that the remote's HEAD names; undefined where it names none. */
   readonly defaultBranch: string | undefined;
-  /** True when it would rewrite what the branch has. */
+  /** True for a forced push, which would rewrite the branch. */
   readonly isForced: boolean;
 }
 
@@ -41,9 +41,9 @@ export interface PushRuling {
 }
 
 /**
- * Returns the decision on a push: that of the first rule that is about it. Without one it may create
- * or fast-forward any branch but the default one. A rule that allows or asks is about the default
- * branch only where a pattern of it names that whole, so that `**` does not open it.
+ * Returns the decision on a push, made by the first rule that covers it. Without such a rule, a push may
+ * create or fast-forward any branch except the default one. A rule that allows or asks covers the
+ * default branch only if it names the branch literally, so that `**` does not open it.
  */
 export function decidePush(rules: readonly PushRule[], request: PushRequest): PushRuling {
   const rule = rules.findIndex((each) => isAbout(each, request));
@@ -57,13 +57,13 @@ function isAbout(
   { branches, decision, force }: PushRule,
   { branch, defaultBranch, isForced }: PushRequest,
 ): boolean {
-  // A refusal of the branch refuses the rewriting of it, too.
+  // A rule that denies pushes to a branch also denies forced ones.
   if (isForced && !force && decision !== "deny") return false;
   if (branch === defaultBranch && decision !== "deny") return branches.includes(branch);
   return branches.some((pattern) => matchesBranch(pattern, branch));
 }
 
-/** Returns whether a pattern of a rule matches the whole name of a branch, in a time that grows with their product only. */
+/** Returns whether a pattern matches the whole name of a branch, in time proportional to the product of their lengths. */
 export function matchesBranch(pattern: string, branch: string): boolean {
   const tokens = pattern.match(/\*\*+|./gsu) ?? [];
   const text = [...branch];
@@ -87,7 +87,7 @@ function advance(reached: readonly boolean[], token: string, text: readonly stri
   return next;
 }
 
-/** Returns why nothing is pushed to a branch of this name; undefined when it is a name that git allows. */
+/** Returns why a branch of this name cannot be pushed to; undefined if git allows the name. */
 export function pushBranchProblem(branch: string): string | undefined {
   if (branch.startsWith("refs/")) return "begins with refs/: write the branch's name alone";
   return branchNameProblem(branch);

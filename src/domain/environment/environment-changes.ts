@@ -14,13 +14,13 @@ import {
 import { permissionDenied, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
 
-/** Returns whether what is in an environment is open to a caller, whichever agent runs work in it. */
+/** Returns whether a caller may read the contents of an environment, regardless of the agent runs in it. */
 export function isOpenTo({ role, subject }: Caller, creator: { id: string; principal: number }): boolean {
   return role === "administrator" || (creator.id === subject.id && creator.principal === subject.principal);
 }
 
 /**
- * Requires that what is in an environment is open to the caller, or an agent run in it.
+ * Requires that the caller may read the contents of an environment, or an agent run in it.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireReadable(mayRead: boolean): void {
@@ -32,7 +32,7 @@ export function requireReadable(mayRead: boolean): void {
   );
 }
 
-/** Returns the counts of all repositories. */
+/** Returns the sums of the counts of all repositories. */
 export function totalCounts(repositories: readonly RepositoryChanges[]): ChangeCounts {
   const total = create(ChangeCountsSchema);
   for (const { counts } of repositories) {
@@ -48,7 +48,7 @@ export function totalCounts(repositories: readonly RepositoryChanges[]): ChangeC
 }
 
 /**
- * Requires that a request names a base or a commit to compare with, not both.
+ * Requires that a request does not name both a base and a commit to compare with.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function requireOneBase({ base, commit }: { readonly base: DiffBase; readonly commit: string }): void {
@@ -71,7 +71,7 @@ export function requireDistinctBases(diffs: readonly { readonly base: DiffBase }
 }
 
 /**
- * Puts what has changed in the environment of an agent execution into its status, before it is sent.
+ * Puts a summary of the changes in an agent execution's environment into its status, before it is sent.
  * @param version number of reports that changed anything
  */
 export function applyChanges(
@@ -90,7 +90,7 @@ export function applyChanges(
     add(key, { case: "intValue", value: BigInt(value) });
   status.statusVersion += BigInt(version);
   addText("changes_digest", digest);
-  // Of the repository that names and paths of the environment refer to.
+  // The first repository is the one that the environment's names and paths refer to.
   addText("branch", first?.branch);
   addText("base_commit", first?.baseCommit);
   addText("head_commit", first?.headCommit);

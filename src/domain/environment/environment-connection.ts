@@ -1,7 +1,7 @@
 import type { EnvironmentConnection } from "#gen/service/v1/environment_connection_pb.js";
 import { requireTimestampInRange } from "../timestamp-range.ts";
 
-/** Refused connections of an environment that are kept, and as many allowed ones (contract, ListEnvironmentConnections). */
+/** Maximum number of refused connections, and of allowed ones, kept per environment (contract, ListEnvironmentConnections). */
 export const MAX_KEPT_CONNECTIONS = 1_000;
 
 /** Numbers of connections of an environment. */
@@ -20,7 +20,7 @@ export function isRefused({ refusal }: Pick<EnvironmentConnection, "refusal">): 
   return refusal !== 0;
 }
 
-/** Returns those of new connections that there is room for next to those that are kept, and the new counts. */
+/** Returns the new connections that can still be kept within the maximum, and the resulting counts. */
 export function connectionsToKeep(
   connections: readonly EnvironmentConnection[],
   kept: ConnectionCounts,

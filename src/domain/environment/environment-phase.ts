@@ -43,14 +43,14 @@ export function needsWork(environment: Environment): boolean {
   return wanted === Phase.RUNNING && phase !== Phase.RUNNING;
 }
 
-/** Returns whether the environment is coming up for the first time. */
+/** Returns whether the environment is being started for the first time. */
 export function isBeingMade({ status }: Environment): boolean {
   return status?.phase === Phase.CREATING || status?.phase === Phase.STARTING;
 }
 
 /**
- * Returns the environment after a runner has leased it: it is bound to the runner, which may have
- * begun from now on.
+ * Returns the environment after a runner has leased it: it is bound to that runner, which may begin
+ * work at any time from now on.
  */
 export function assignedEnvironment(present: Environment, runnerId: string): Environment {
   const { metadata } = present;
@@ -58,12 +58,12 @@ export function assignedEnvironment(present: Environment, runnerId: string): Env
     ...withOwnStatus(present),
     ...(metadata && { metadata: { ...metadata, runnerId } }),
   });
-  // It waits for a runner no longer.
+  // It no longer waits for a runner.
   environment.status.warningMessage = [];
   return environment;
 }
 
-/** Returns the environment with the warning that it waits; undefined where it has that. */
+/** Returns the environment with a warning that it waits; undefined when it already has that warning. */
 export function waitingEnvironment(present: Environment, warning: string): Environment | undefined {
   if (present.status?.warningMessage.at(-1) === warning) return undefined;
   const environment = raiseVersion(withOwnStatus(present));
@@ -136,21 +136,21 @@ export function orphanedEnvironment(present: Environment): Environment {
 }
 
 /**
- * Returns the environment of an action that waits for people: it is stopped, and its runner keeps its files. Nothing
- * can start in it meanwhile.
+ * Returns the environment of an action that waits for people: it is stopped, its runner keeps its files, and nothing
+ * can start in it until the action continues.
  */
 export function pausedEnvironment(present: Environment): Environment {
   return inPhase(present, Phase.STOPPED);
 }
 
-/** Returns the environment of an action that goes on after an approval. */
+/** Returns the environment of an action that continues after an approval. */
 export function resumedEnvironment(present: Environment): Environment {
   const environment = inPhase(present, Phase.RUNNING);
   delete environment.metadata?.archivedAt;
   return environment;
 }
 
-/** Returns whether the environment of an action is kept for the time after an approval. */
+/** Returns whether the stopped environment of an action is still kept, so that the action can continue in it. */
 export function isPaused({ metadata, spec, status }: Environment, now: number): boolean {
   const isOver = metadata?.lockdownAt !== undefined && timestampMs(metadata.lockdownAt) <= now;
   return spec?.desiredPhase === Phase.STOPPED && status?.phase === Phase.STOPPED && !isOver;

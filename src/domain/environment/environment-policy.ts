@@ -82,7 +82,7 @@ export function isPastLifetime({ metadata }: Environment, now: number): boolean 
   return now >= end && (!metadata.lastStartedAt || timestampMs(metadata.lastStartedAt) < end);
 }
 
-/** Rank of each level by how far it opens; an unspecified level opens to the creator alone. */
+/** Rank of each level by how many people it admits; an unspecified level admits only the creator. */
 const OPENNESS: Readonly<Record<AdmissionLevel, number>> = {
   [AdmissionLevel.UNSPECIFIED]: 0,
   [AdmissionLevel.OWNER_ONLY]: 0,

@@ -7,7 +7,7 @@ import { sourceOfPage } from "../source/context-url.ts";
 import { branchNameProblem } from "../source/git-branch-name.ts";
 import { repositoryIdentity } from "../source/repository-identity.ts";
 
-/** The names of a push where the request names nothing: an agent run, or else the environment. */
+/** The source of the default names of a push: an agent run, or else the environment. */
 export interface PushOrigin {
   readonly id: string;
   readonly name: string;
@@ -15,15 +15,15 @@ export interface PushOrigin {
   readonly firstMessage: string;
 }
 
-/** Characters of a name that a branch is named after. */
+/** Maximum number of characters of a title that become part of a branch name. */
 const MAX_SLUG_CHARACTERS = 40;
-/** The last digits of an id of version 7 are random, the first ones a time. */
+/** Number of digits at the end of an id that a branch name contains: the end of a UUID v7 is random, its start a time. */
 const ID_DIGITS = 8;
 /** Limits of the contract: OpenPullRequestRequest. */
 const MAX_TITLE_CHARACTERS = 500;
 const MAX_BODY_CHARACTERS = 20_000;
 
-/** Returns the branch that is proposed, which is the same for each push. */
+/** Returns the proposed branch, which is the same for each push. */
 export function proposedBranch(origin: PushOrigin): string {
   const slug = proposedTitle(origin)
     .toLowerCase()
@@ -33,19 +33,19 @@ export function proposedBranch(origin: PushOrigin): string {
   return ["chartroom/", slug, slug && "-", origin.id.slice(-ID_DIGITS)].join("");
 }
 
-/** Returns the title that is proposed. */
+/** Returns the proposed title. */
 export function proposedTitle({ name, firstMessage, id }: PushOrigin): string {
   const [line = ""] = firstMessage.trim().split("\n");
   const title = name.trim() || line.trim() || `Changes of ${id}`;
   return [...title].slice(0, MAX_TITLE_CHARACTERS).join("");
 }
 
-/** Returns the text of a pull request that is proposed. */
+/** Returns the proposed text of the pull request. */
 export function proposedBody({ firstMessage }: PushOrigin): string {
   return [...firstMessage.trim()].slice(0, MAX_BODY_CHARACTERS).join("");
 }
 
-/** Requires a name that git allows a branch. @throws DomainError VALUE_UNUSABLE */
+/** Requires that git allows a name for a branch. @throws DomainError VALUE_UNUSABLE */
 export function requireBranch(branch: string, field: string): void {
   const problem = branch.startsWith("refs/")
     ? "begins with refs/, which is written without it"
@@ -55,14 +55,14 @@ export function requireBranch(branch: string, field: string): void {
   requireNoDeceptiveText(branch, field);
 }
 
-/** The addresses of the repositories that an environment is made from, as a runner may name them. */
+/** Returns whether an environment was made from a remote that a runner names, in any of its spellings. */
 export function isMadeFrom(initializer: EnvironmentInitializer | undefined, remote: string): boolean {
   const remotes = (initializer?.specs ?? []).map(({ spec }) => {
     if (spec.case === "git") return spec.value.remoteUri;
     return spec.case === "contextUrl" ? sourceOfPage(spec.value.url).remoteUri : "";
   });
   const identity = repositoryIdentity(remote);
-  // A folder of the runner's machine has no host, and no credential goes there.
+  // A folder of the runner's machine has no host, and no credential is sent to it.
   if (identity === undefined) return remotes.includes(remote);
   return remotes.some((each) => repositoryIdentity(each) === identity);
 }
@@ -77,7 +77,7 @@ export function requireMadeFrom(
   throw valueUnusable(field, `${field} names a remote that the environment was not made from`);
 }
 
-/** The causes of a refused push that the server finds. */
+/** The causes for which the server itself rejects a push. */
 export type PushCause =
   | "approval_denied"
   | "begun_by_fork"
@@ -87,12 +87,15 @@ export type PushCause =
   | "pull_requests_unsupported"
   | "remote_unknown";
 
-/** Returns the error for a push that the runner, the remote or its host does not take. @param cause a word of ours or of the runner's */
+/**
+ * Returns the error for a push that the server, the runner, the remote or its host rejects.
+ * @param cause one of the server's causes, or one that the runner reports
+ */
 export function pushRefused(cause: PushCause | (string & {}), message: string): DomainError {
   return new DomainError(ErrorReason.PUSH_REFUSED, `nothing was done: ${message}`, { cause });
 }
 
-/** Returns the error for a pull request that may not be open, though its branch is at the remote. */
+/** Returns the error for a pull request that was possibly not opened although its branch was pushed. */
 export function pullRequestNotKnown(cause: PushCause | (string & {}), message: string): DomainError {
   return new DomainError(
     ErrorReason.PUSH_REFUSED,
@@ -102,7 +105,7 @@ export function pullRequestNotKnown(cause: PushCause | (string & {}), message: s
 }
 
 /**
- * Requires that no pull request from a fork began an environment: what is in it may be anybody's.
+ * Requires that no pull request from a fork started an environment, whose contents could then be anybody's.
  * @throws DomainError PUSH_REFUSED
  */
 export function requirePushable(environment: Environment): void {
@@ -122,7 +125,7 @@ export function ownCredentialMissing(host: string): DomainError {
   );
 }
 
-/** Returns the error for one more approval than the pushes of an environment may wait for. */
+/** Returns the error for a push when too many pushes of its environment already wait for approval. */
 export function tooManyApprovals(limit: number): DomainError {
   const message = `pushes of the environment wait for ${limit} approvals, which is the most: have some of them decided first`;
   return limitReached("approval", limit, message);

@@ -18,8 +18,8 @@ import { valueUnusable } from "../error.ts";
 import { MAX_ENVIRONMENT_NAME_CHARACTERS, requireEnvironmentNotPendingDeletion } from "./environment.ts";
 
 /**
- * Returns the environment after an update, where absent fields stay; undefined when nothing changes. Only a change of
- * the spec raises its version.
+ * Returns the environment after an update; absent fields keep their values. Undefined when nothing changes. Only a
+ * change of the spec raises the spec's version.
  * @throws DomainError PENDING_DELETION; VALUE_UNUSABLE for a name that no environment may have
  */
 export function updatedEnvironment(
@@ -47,7 +47,7 @@ export function updatedEnvironment(
   return equals(EnvironmentSchema, present, environment) ? undefined : environment;
 }
 
-/** Sets what a request sets; a part that it leaves empty is not created. */
+/** Sets the fields that a request sets; a message whose fields are all unset is not created. */
 function applySpec(spec: EnvironmentSpec, change: UpdateEnvironmentRequest_Spec): void {
   const { content, devcontainer, timeout, automationsFile } = change;
   const author = given({

@@ -95,7 +95,7 @@ export function archivedEnvironment(present: Environment, now: number): Environm
 }
 
 /**
- * Requires that an environment may be archived on request: it is stopped, and no action waits to go on in it.
+ * Requires that an environment may be archived on request: it is stopped, and no action waits to continue in it.
  * @throws DomainError PENDING_DELETION, PHASE_UNSUITABLE
  */
 export function requireArchivable(environment: Environment): void {
@@ -108,7 +108,7 @@ export function requireArchivable(environment: Environment): void {
 }
 
 /**
- * Returns the environment out of the archive; undefined when it is not in it.
+ * Returns the environment unarchived; undefined when it is not archived.
  * @throws DomainError PENDING_DELETION
  */
 export function unarchivedEnvironment(present: Environment): Environment | undefined {
@@ -177,7 +177,10 @@ export function requireEnvironmentNotPendingDeletion({ spec }: Environment): voi
   if (spec?.desiredPhase === EnvironmentPhase.DELETED) throw pendingDeletion("environment");
 }
 
-/** Requires that no action of a workflow owns an environment that is to start or to be archived. @throws DomainError PHASE_UNSUITABLE */
+/**
+ * Requires that no workflow action owns an environment that is to be started or archived.
+ * @throws DomainError PHASE_UNSUITABLE
+ */
 export function requireNotOwnedByAction({ spec }: Environment): void {
   if (!spec?.workflowActionId || spec.desiredPhase !== EnvironmentPhase.STOPPED) return;
   const message =

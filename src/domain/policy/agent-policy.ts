@@ -28,7 +28,7 @@ const DEFAULT_SUBAGENTS = 5;
 export function requireAgentAllowed(policies: Policies, agentId: string): void {
   const allowed = policies.effective.agentPolicy?.allowedAgentIds ?? [];
   if (agentId === "" || allowed.length === 0) return;
-  // Policies keep ids as they were written; ids of requests are in lower case by now.
+  // Policies store ids as they were written; ids of requests are already in lower case here.
   if (allowed.some((id) => id.toLowerCase() === agentId.toLowerCase())) return;
   throw policyDenied(policies, {
     fieldPath: "agentPolicy.allowedAgentIds",
@@ -106,8 +106,8 @@ export function mayReadEveryAgentExecution({ effective }: Policies, role: Role):
 }
 
 /**
- * Returns whether agent executions that are shared with a group are open to its members: unless the
- * organization has chosen that conversations are not shared.
+ * Returns whether members of a group may use the agent executions that are shared with it: yes, unless
+ * the organization has turned the sharing of conversations off.
  */
 export function areAgentExecutionsShareable({ effective }: Policies): boolean {
   return effective.agentPolicy?.conversationSharingPolicy !== ConversationSharingPolicy.DISABLED;
@@ -130,8 +130,8 @@ export interface AgentExecutionOwners {
 }
 
 /**
- * Returns whether a caller may read an agent execution: its creator and the runner that it is on
- * may, besides {@link mayReadEveryAgentExecution} and groups that it is shared with.
+ * Returns whether a caller may read an agent execution as its creator or as the runner that it is on.
+ * {@link mayReadEveryAgentExecution} and groups that it is shared with give access besides.
  */
 export function mayReadAgentExecution(
   policies: Policies,

@@ -11,11 +11,11 @@ import { valueUnusable } from "../error.ts";
 export interface Decider {
   readonly userId: string;
   readonly isAdministrator: boolean;
-  /** Ids of its groups, of those that were asked for. */
+  /** Ids of its groups; only of those that the query asked for. */
   readonly groupIds: readonly string[];
 }
 
-/** Returns who decides where nobody chose: those who may send to the run. */
+/** Returns the deciders with defaults for what was not chosen: those who may send to the run, one approval. */
 export function deciders(chosen?: ApprovalDeciders): ApprovalDeciders {
   const { who = 0, userIds = [], groupIds = [], required = 0, excludesStarter = false } = chosen ?? {};
   return create(ApprovalDecidersSchema, {
@@ -27,7 +27,7 @@ export function deciders(chosen?: ApprovalDeciders): ApprovalDeciders {
   });
 }
 
-/** Someone who would decide. */
+/** A subject that wants to decide. */
 export interface DecidingSubject {
   readonly subject: Pick<Subject, "id" | "principal">;
   readonly isAdministrator: boolean;
@@ -71,10 +71,10 @@ function isSame(one: Subject | undefined, { id, principal }: Pick<Subject, "id" 
 }
 
 /**
- * Requires of deciders that are written into a policy or a workflow that the members of the
- * organization can satisfy them, no matter who starts the run.
+ * Requires that enough members of the organization can decide, no matter who starts the run. Checked
+ * when deciders are written into a policy or a workflow.
  * @param field path of the deciders in the request, in JSON names
- * @param members those whose accounts are not blocked
+ * @param members members whose accounts are not blocked
  * @throws DomainError VALUE_UNUSABLE
  */
 export function requireSatisfiable(

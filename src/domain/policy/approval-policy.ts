@@ -17,7 +17,7 @@ export { Effect as ApprovalEffect, Origin as RunOrigin };
 /** Path of the policy in OrganizationPolicies. */
 const FIELD_PATH = "agentPolicy.approvals";
 
-/** Path of those who decide the approval steps of workflows. */
+/** Path of the deciders of the approval steps of workflows. */
 export const STEP_DECIDERS = `${FIELD_PATH}.steps.deciders`;
 
 /** The kinds of tools that agents use without asking where no rule decides. */
@@ -32,7 +32,7 @@ const HARMLESS: ReadonlySet<ToolKind> = new Set([
 export interface ToolUse {
   /** Unspecified counts as OTHER. */
   readonly kind: ToolKind;
-  /** Name of the tool; empty where the agent tells none. */
+  /** Name of the tool; empty if the agent does not report one. */
   readonly tool: string;
   /** The subject that started the first run of the tree. */
   readonly origin: Origin;
@@ -46,11 +46,11 @@ export interface ApprovalRuling {
   readonly reason: string;
   /** The deciders; undefined for those who may send to the run. */
   readonly deciders: ApprovalDeciders | undefined;
-  /** The decision as errors tell it; undefined unless it is denied. */
+  /** The decision for the error's details; undefined unless the call is denied. */
   readonly decision: PolicyDecision | undefined;
 }
 
-/** Returns what an organization's policy says of a tool call. */
+/** Returns the ruling of an organization's policy on a tool call. */
 export function rulingOn(policies: Policies, asked: ToolUse): ApprovalRuling {
   const use = { ...asked, kind: asked.kind || ToolKind.OTHER };
   const rules = policies.effective.agentPolicy?.approvals?.rules ?? [];
@@ -64,7 +64,7 @@ export function rulingOn(policies: Policies, asked: ToolUse): ApprovalRuling {
 
 const pathOf = (index: number) => `${FIELD_PATH}.rules[${index}]`;
 
-/** The ruling without a policy: only runs that descend from a person's ask anybody. */
+/** Returns the ruling when no rule matches: only runs that descend from a person's run ask for approval. */
 function defaultFor({ kind, origin }: ToolUse): Pick<Rule, "effect" | "reason"> {
   if (origin === Origin.PERSON) return { effect: HARMLESS.has(kind) ? Effect.ALLOW : Effect.ASK, reason: "" };
   if (kind !== ToolKind.QUESTION) return { effect: Effect.ALLOW, reason: "" };
@@ -85,14 +85,14 @@ const TOOLS = [
 ];
 
 /**
- * Requires that a tree of runs may use every tool without asking: an agent that cannot ask, in a
- * tree whose others must, would do what they may not.
- * @throws PolicyDenied that names the field by which some tool is asked for, or denied
+ * Requires that a tree of runs may use every tool without asking. Otherwise a sub-agent that cannot ask
+ * could use tools without the approval that the other runs of its tree need.
+ * @throws PolicyDenied that names the field by which some tool needs approval or is denied
  */
 export function requireNothingAsked(policies: Policies, origin: Origin): void {
   const rules = policies.effective.agentPolicy?.approvals?.rules ?? [];
   for (const kind of TOOLS) {
-    // A rule for some tools decides nothing about the others; one that asks is enough.
+    // A rule that allows only some tools leaves the others to later rules; one that asks or denies settles it.
     const index = rules.findIndex(
       (rule) =>
         matches({ ...rule, tool: "" }, { kind, tool: "", origin }) &&
@@ -144,13 +144,13 @@ function denial(
   return decision;
 }
 
-/** Has a decision name the rule that decided. */
+/** Sets the rule as the deciding field and value of a decision, in place. */
 function pointAt(decision: PolicyDecision, fieldPath: string, rule: Rule): void {
   decision.fieldPath = fieldPath;
   decision.valueInForce = JSON.stringify(toJson(RuleSchema, rule));
 }
 
-/** The deciders that a policy names, with their paths in the request. */
+/** Returns the deciders that a policy names, with their paths in the request. */
 export function decidersIn(policy: AgentApprovalPolicy | undefined) {
   const ofRules = (policy?.rules ?? []).map(({ deciders }, index) => ({
     field: `${pathOf(index)}.deciders`,

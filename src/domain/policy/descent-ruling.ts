@@ -9,9 +9,9 @@ import {
 import type { Policies } from "./policies.ts";
 
 /**
- * Returns what the policy says of a tool call in a run that descends from several starts: the strictest of what it says
- * of each, since a run that goes on with another may not do what that would have to ask for. Questions are put to people
- * as soon as one of them has a hand in the run.
+ * Returns the ruling on a tool call in a run that descends from several starts: the strictest ruling over all origins,
+ * because a run that continues another must not bypass an approval that the other would need. Questions go to people if
+ * any of the origins is a person.
  *
  * @param origins not empty
  */
@@ -31,6 +31,6 @@ export function rulingOnDescent(
 function strictness({ effect, deciders }: ApprovalRuling): number {
   if (effect === Effect.DENY) return 3;
   if (effect !== Effect.ASK) return 0;
-  // Others than those who may send to the run are harder to persuade.
+  // Deciders that the policy names are stricter than the default, those who may send to the run.
   return deciders ? 2 : 1;
 }

@@ -7,7 +7,10 @@ const IPV6 = /^[0-9a-f:.]*:[0-9a-f:.]*$/i;
 const NAME = /^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/;
 const IPV4 = /^\d+\.\d+\.\d+\.\d+$/;
 
-/** Requires that the policy may be stored: servers of the release before would lose it. @throws DomainError PHASE_UNSUITABLE */
+/**
+ * Requires that every server knows the policy; servers of the previous release would lose it.
+ * @throws DomainError PHASE_UNSUITABLE
+ */
 export function requireEgressKnown(isKnown: boolean): void {
   if (isKnown) return;
   const message = `${EGRESS} can be set once every server runs this release`;
@@ -30,8 +33,8 @@ export function requireMeaningfulEgress({ hosts }: EgressPolicy): void {
 }
 
 /**
- * Returns the one spelling of a host of the policy: a name in lower case, `*.` and a name, or an address, IPv6 without
- * brackets; undefined for what is none of these.
+ * Returns the canonical spelling of a host of the policy: a lower-case name, `*.` and a name, or an IP address (IPv6
+ * without brackets). Undefined for any other text.
  */
 export function canonicalEgressHost(text: string): string | undefined {
   const isBelow = text.startsWith("*.");

@@ -36,7 +36,7 @@ export interface ConfiguredPolicies {
 
 /** The policies that apply in an organization. */
 export interface Policies {
-  /** All policies, with the defaults of those that nobody set. */
+  /** All policies, with defaults for those that nobody set. */
   readonly effective: OrganizationPolicies;
   readonly origins: PolicyOrigins;
 }

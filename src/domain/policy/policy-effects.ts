@@ -2,13 +2,13 @@ import { PreviewOrganizationPoliciesResponse_Outcome as Outcome } from "#gen/ser
 import type { Policies } from "./policies.ts";
 import { PolicyDenied } from "./policy-decision.ts";
 
-/** A resource that a change of policies concerns. */
+/** A resource that a policy change affects. */
 export interface ConcernedResource {
   readonly id: string;
   readonly name: string;
 }
 
-/** The effect of one field of a change on resources of one kind. */
+/** The effect of one changed field on resources of one kind. */
 export interface PolicyEffect {
   readonly fieldPath: string;
   readonly outcome: Outcome;
@@ -20,10 +20,10 @@ export interface PolicyEffect {
   readonly bytes: bigint;
 }
 
-/** Number of resources that an effect names; the others are only counted. */
+/** Maximum number of resources that an effect names; the others are only counted. */
 const MAX_NAMED = 10;
 
-/** Collects what a change of policies does. */
+/** Collects the effects of a policy change on existing resources. */
 export class PolicyEffects {
   readonly #effects = new Map<string, PolicyEffect>();
   readonly #before: Policies;
@@ -40,7 +40,7 @@ export class PolicyEffects {
   }
 
   /**
-   * Adds a resource that an operation would be refused for, and is not now.
+   * Adds a resource if the changed policies would deny an operation on it that the present ones allow.
    * @param enforce the check of the operation: throws PolicyDenied
    */
   check(
@@ -62,7 +62,7 @@ export class PolicyEffects {
     this.#add(resource, { ...what, operation: "", allowed: "" });
   }
 
-  /** Adds what a job would remove for good: a number of bytes, and the ids of those that can be named. */
+  /** Adds what a job would permanently remove: the number of resources, their bytes, and the ids that can be named. */
   addRemoval(
     what: Pick<PolicyEffect, "fieldPath" | "outcome" | "resourceType">,
     {

@@ -52,7 +52,7 @@ export function updatedPolicies(
 }
 
 /**
- * Returns the policies without those that only organizations have which the operator marked as
+ * Returns the policies without those that are reserved for organizations that the operator marked as
  * enterprise.
  */
 export function withoutEnterprise({ policies: present, origins }: ConfiguredPolicies): ConfiguredPolicies {

@@ -7,7 +7,10 @@ import { branchNameProblem } from "../source/git-branch-name.ts";
 /** Path of the policy in OrganizationPolicies. */
 export const PUSH_RULES = "agentPolicy.pushRules";
 
-/** Requires that rules may be stored: servers of the release before would lose them. @throws DomainError PHASE_UNSUITABLE */
+/**
+ * Requires that every server knows push rules; servers of the previous release would lose them.
+ * @throws DomainError PHASE_UNSUITABLE
+ */
 export function requirePushRulesKnown(areKnown: boolean): void {
   if (areKnown) return;
   const message = `${PUSH_RULES} can be set once every server runs this release`;
@@ -19,14 +22,14 @@ export function pathOfPushRule(index: number): string {
   return `${PUSH_RULES}.rules[${index}]`;
 }
 
-/** Returns who decides a push: never the one who asks for it. @param chosen as the rule says */
+/** Returns the deciders of a push, which never include the subject that asks for it. @param chosen the rule's deciders */
 export function pushDeciders(chosen: ApprovalDeciders | undefined): ApprovalDeciders {
   const deciders = chosen ? clone(ApprovalDecidersSchema, chosen) : create(ApprovalDecidersSchema);
   deciders.excludesStarter = true;
   return deciders;
 }
 
-/** Returns those who decide by the rules that ask, with their paths in the request. */
+/** Returns the deciders of the rules that ask, with their paths in the request. */
 export function decidersOfPushes({ rules }: PushRules) {
   return [...rules.entries()].flatMap(([index, { effect, deciders }]) =>
     effect === Effect.ASK
@@ -53,7 +56,7 @@ export function requireMeaningfulPushRules({ rules }: PushRules): void {
   }
 }
 
-/** Returns why no branch has a name that matches; undefined where one can. */
+/** Returns why a pattern cannot match any branch name; undefined if it can. */
 function patternProblem(pattern: string): string | undefined {
   if (pattern.startsWith("refs/")) return "begins with refs/, which is written without it";
   return branchNameProblem(pattern.replaceAll(/\*+/g, "x"));

@@ -5,9 +5,8 @@ import type { SecurityPolicy } from "#gen/service/v1/security_pb.js";
 import type { Policies } from "./policies.ts";
 
 /**
- * Returns those of an organization's policies that a runner enforces, as a lease contains them.
- * @param hasScmTools whether the subject that the work runs as is a member of the group that the tools are limited to,
- * if they are limited to one
+ * Returns the policies of an organization that a runner enforces, in the form of a lease.
+ * @param hasScmTools true unless the SCM tools are limited to a group that the subject the work runs as is not in
  */
 export function leasePolicies(
   { effective }: Policies,
@@ -34,8 +33,8 @@ export function leasePolicies(
 }
 
 /**
- * Returns the policy for the agents of one subject. Runners withhold the tools while it names a group, also those of
- * earlier releases: for a member it names none.
+ * Returns the policy for the agents of one subject. Runners, including those of earlier releases, withhold the SCM tools
+ * while the policy names a group, so the group is cleared for its members.
  */
 function forSubject(policy: AgentPolicy, hasScmTools: boolean): AgentPolicy {
   if (policy.scmToolsAllowedGroupId === "") return policy;

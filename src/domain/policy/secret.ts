@@ -55,7 +55,7 @@ export function requestedOwner({
   return found;
 }
 
-/** Names of environment variables that the runner sets itself: no secret can have one. */
+/** Names of environment variables that the runner sets itself, which secrets cannot use. */
 const RESERVED_NAMES: ReadonlySet<string> = new Set([
   "GIT_AUTHOR_EMAIL",
   "GIT_AUTHOR_NAME",
@@ -67,7 +67,7 @@ const RESERVED_NAMES: ReadonlySet<string> = new Set([
   "PATH",
 ]);
 const RESERVED_PREFIX = "CHARTROOM_";
-/** The names of the contract (CreateSecretRequest) that can be those of environment variables. */
+/** The names that the contract (CreateSecretRequest) allows and that are valid for environment variables. */
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{2,126}$/;
 
 /** Returns whether a secret can have this name and be mounted as an environment variable. */
@@ -82,7 +82,7 @@ export function isReservedName(name: string): boolean {
 
 /**
  * Returns the mount of a new secret.
- * @throws DomainError VALUE_UNUSABLE for one that work cannot have, NOT_BUILT
+ * @throws DomainError VALUE_UNUSABLE for a missing or invalid mount, NOT_BUILT for a registry's credentials
  */
 function requireMount({ name, mount, credentialProxy }: CreateSecretRequest): Secret["mount"] {
   switch (mount.case) {
@@ -102,7 +102,7 @@ function requireMount({ name, mount, credentialProxy }: CreateSecretRequest): Se
         "credentials of container registries are not built yet: mount the secret as an environment variable or a file",
       );
     default:
-      // The proxy is a way to use it.
+      // A secret without a mount can be used through the credential proxy.
       if (credentialProxy) return mount;
       throw valueUnusable(
         "environmentVariable",
@@ -126,13 +126,13 @@ function requireFilePath(path: string): void {
   const segments = path.split("/").slice(1);
   if (segments.some((segment) => segment === "" || segment === "." || segment === ".."))
     throw valueUnusable("filePath", "filePath must not have empty, . or .. segments");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are rejected.
   if (/[\u0000-\u001f\u007f-\u009f]/.test(path))
     throw valueUnusable("filePath", "filePath must not contain control characters");
 }
 
 /**
- * Requires that a value can be mounted, or put into requests.
+ * Requires that a value can be mounted, or put into request headers by the credential proxy.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function requireMountable(
@@ -155,7 +155,7 @@ export interface SecretContext {
 
 /**
  * Returns a new secret.
- * @throws DomainError VALUE_UNUSABLE for what cannot be mounted, NOT_BUILT
+ * @throws DomainError VALUE_UNUSABLE for a mount that is not possible, NOT_BUILT
  */
 export function newSecret(req: CreateSecretRequest, { id, owner, creator, now }: SecretContext): Secret {
   const { source } = req;
@@ -191,7 +191,7 @@ function toScope({ kind, id: value }: SecretOwner): SecretScope {
   }
 }
 
-/** Returns a secret whose value was replaced. */
+/** Returns the secret after its value was replaced. */
 export function updatedSecret(before: Secret, now: number): Secret {
   const after = clone(SecretSchema, before);
   after.updatedAt = timestampFromMs(now);
@@ -201,7 +201,7 @@ export function updatedSecret(before: Secret, now: number): Secret {
 /** Maximum number of secrets of one owner (contract, CreateSecret). */
 export const MAX_SECRETS_PER_OWNER = 100;
 
-/** Maximum of the bytes of their values together: those of three owners fit into an environment. */
+/** Maximum total size in bytes of an owner's values: an environment can hold those of three owners. */
 export const MAX_VALUE_BYTES_PER_OWNER = 262_144;
 
 /** A secret of the same owner. */
@@ -211,7 +211,7 @@ interface Sibling {
 }
 
 /**
- * Requires that an owner may have a secret next to its others.
+ * Requires that an owner may have a secret in addition to its others.
  * @throws DomainError VALUE_TAKEN, LIMIT_REACHED
  */
 export function requireRoomFor({ secret, valueBytes }: Sibling, all: readonly Sibling[]): void {
@@ -245,7 +245,7 @@ function filePathOf({ mount }: Pick<Secret, "mount">): string | undefined {
   return mount.case === "filePath" ? mount.value : undefined;
 }
 
-/** Returns the kinds of owners whose secrets a caller may see, no matter who the owner is. */
+/** Returns the kinds of owners of which a caller may see every owner's secrets. */
 export function visibleKinds({ role }: Pick<Caller, "role">): readonly SecretOwnerKind[] {
   return role === "administrator"
     ? ["organization", "project", "service_account"]
@@ -259,7 +259,7 @@ export function maySeeSecretsOf(owner: SecretOwner, caller: Pick<Caller, "role" 
 
 /**
  * Requires that a caller may create, change and delete the secrets of an owner.
- * @param projectCreator who made the project; undefined for other kinds of owners
+ * @param projectCreator creator of the project; undefined for other kinds of owners
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayManage(

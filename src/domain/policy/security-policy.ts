@@ -43,7 +43,8 @@ export function newSecurityPolicy(
 }
 
 /**
- * Returns the policy after an update: fields that are absent in the request stay. Undefined when nothing changes.
+ * Returns the policy after an update; fields that are absent in the request keep their values. Undefined when nothing
+ * changes.
  */
 export function updatedSecurityPolicy(
   present: SecurityPolicy,
@@ -66,8 +67,8 @@ export function securityPolicySearchText({ id, metadata }: SecurityPolicy): stri
 }
 
 /**
- * Requires that a policy can be enforced in environments: they support executables only, with the
- * effect block, since no class of isolation sees what is started.
+ * Requires that a policy can be enforced in environments. They support only rules about executables,
+ * with the effect block, because no isolation class observes which programs are started.
  * @throws DomainError SECURITY_POLICY_UNASSIGNABLE for the first problem
  */
 export function requireSecurityPolicyAssignable({ id, spec }: SecurityPolicy): void {

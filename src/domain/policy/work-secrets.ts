@@ -13,8 +13,8 @@ const NEARNESS: Readonly<Record<SecretOwnerKind, number>> = {
 };
 
 /**
- * Returns the secrets that work gets of those that it may have, by name: of one name, or one file
- * path, the nearest scope counts, also where it keeps its secret from work.
+ * Returns the secrets that work gets out of those that it may have, sorted by name. Of several secrets
+ * with one name or file path, only that of the nearest scope counts, even if it is for the API only.
  */
 export function nearestSecrets<T extends { readonly secret: Secret }>(all: readonly T[]): T[] {
   const nearestFirst = all.toSorted((one, other) => nearnessOf(other) - nearnessOf(one));
@@ -36,8 +36,8 @@ function nearnessOf({ secret }: { readonly secret: Secret }): number {
 }
 
 /**
- * Returns whether work in an environment may have secrets: that of a workflow's action only where it
- * is known that no pull request from a fork began it, and none where the environment is to stop.
+ * Returns whether work in an environment may have secrets: never once the environment is to stop, and
+ * for a workflow's action only if it is known that no pull request from a fork started it.
  */
 export function mayHaveSecrets(environment: Environment): boolean {
   if (environment.spec?.desiredPhase !== EnvironmentPhase.RUNNING) return false;
@@ -45,8 +45,8 @@ export function mayHaveSecrets(environment: Environment): boolean {
 }
 
 /**
- * Requires that no pull request from a fork began an environment: environments of a project that is made
- * from it would get secrets.
+ * Requires that no pull request from a fork started an environment. Otherwise a project created from it
+ * would have environments that get secrets.
  * @throws DomainError SECRETS_WITHHELD
  */
 export function requireNotWithheld(environment: Environment): void {
@@ -58,8 +58,8 @@ export function requireNotWithheld(environment: Environment): void {
 }
 
 /**
- * Returns whether the event of a pull request from a fork has begun an environment, or may have: that of a
- * workflow's action says whether it has, except where it is of an earlier release.
+ * Returns whether a pull request from a fork has, or may have, started an environment. Environments of
+ * workflow actions record it, except those of earlier releases, for which true is assumed.
  */
 export function isWithheld({ metadata, spec }: Environment): boolean {
   return metadata?.secretsWithheld ?? Boolean(spec?.workflowActionId);

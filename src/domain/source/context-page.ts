@@ -2,47 +2,47 @@ import { valueUnusable } from "../error.ts";
 import { sourceOfPage, type Target } from "./context-url.ts";
 import { isClonable, remoteForms, repositoryName } from "./remote.ts";
 
-/** Facts that an address tells of the page that it leads to. */
+/** Facts about a page that its address contains. */
 export interface ContextPage {
-  /** The address; of https and http without a user name, which may be a secret. */
+  /** The address; for https and http without the user name, which may be a secret. */
   readonly address: string;
-  /** URL that git clones; of https and http without a user name. */
+  /** URL that git clones; for https and http without the user name. */
   readonly cloneUrl: string;
-  /** In lower case, with a port unless it is the one of the scheme. */
+  /** In lower case, with the port unless it is the scheme's default. */
   readonly host: string;
   /** The owner or the groups as they are written, joined by slashes; empty for none. */
   readonly owner: string;
   /** The repository's name as it is written, without `.git`. */
   readonly repo: string;
   readonly target: Target;
-  /** Undefined for a page of no pull or merge request. */
+  /** Undefined unless the page is that of a pull or merge request. */
   readonly pullRequest: PullRequestPage | undefined;
-  /** The number of an issue as it is written; undefined for a page of none. */
+  /** The number of the issue as it is written; undefined unless the page is that of an issue. */
   readonly issue: string | undefined;
 }
 
 /** The page of a pull or merge request. */
 export interface PullRequestPage {
   readonly number: number;
-  /** Its own page, without what is shown of it. */
+  /** URL of its main page, without a tab such as `/files`. */
   readonly url: string;
 }
 
-/** Characters that parsers read in different ways. */
+/** Characters that URL parsers treat differently. */
 const ODD = /[\p{Cc}\p{White_Space}\\]/u;
 
 const HTTP_USER = /^(https?:\/\/+)[^/?#]*@/i;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "ssh:": "22" };
 
-/** The largest number of a pull request (contract, EnvironmentQuestion.ReadRemote.pull_request). */
+/** The maximum number of a pull request (contract, EnvironmentQuestion.ReadRemote.pull_request). */
 const MAX_NUMBER = 2_147_483_647;
 
 /**
  * Reads the address of a page, or of a repository itself.
  *
  * @param field the address's path in the request
- * @throws DomainError VALUE_UNUSABLE, without the address, for one of no repository that runners clone, and one with a
- *   password
+ * @throws DomainError VALUE_UNUSABLE, without repeating the address, if it is not that of a repository that runners
+ *   clone, or contains a password
  */
 export function readContextUrl(text: string, field: string): ContextPage {
   const unusable = (why: string) => valueUnusable(field, why);
@@ -56,7 +56,7 @@ export function readContextUrl(text: string, field: string): ContextPage {
   if (asked.protocol === "file:") throw unusable("it must be at a host, not in a folder");
   const address = text.replace(HTTP_USER, "$1");
   const { remoteUri, target } = sourceOfPage(address);
-  // Parsers that are more lenient than the pattern find no user name either.
+  // A more lenient parser must not find a user name either.
   if (URL.parse(remoteUri)?.username && /^https?:/i.test(remoteUri)) {
     throw unusable("its user name cannot be distinguished from its host");
   }
@@ -76,7 +76,7 @@ export function readContextUrl(text: string, field: string): ContextPage {
   };
 }
 
-/** Returns what a page is of, beyond its repository and revision. */
+/** Returns the pull request or issue that a page shows. */
 function pageOf(
   asked: URL,
   remote: URL,
@@ -93,7 +93,7 @@ function pageOf(
   return { pullRequest: { number, url: `${remote.href}${page}` }, issue };
 }
 
-/** Returns the addresses by which projects may name the repository of a page. */
+/** Returns the spellings under which projects may store the repository of a page. */
 export function spellingsOf({ cloneUrl, host }: Pick<ContextPage, "cloneUrl" | "host">): readonly string[] {
   const url = new URL(remoteForms(cloneUrl).at(-1) ?? cloneUrl);
   const path = url.pathname.replace(/\/+$/, "").replace(/\.git$/, "");
@@ -102,7 +102,7 @@ export function spellingsOf({ cloneUrl, host }: Pick<ContextPage, "cloneUrl" | "
   const ssh = users.map((user) => `ssh://${user}${host}${path}`);
   const short = users.map((user) => `${user}${host}:${path.slice(1)}`);
   const web = `${host}${path}`;
-  // Where it has a port, only the scheme that this belongs to.
+  // A port belongs to one scheme, so only that scheme is possible.
   if (/:\d+$/.test(host)) return withSuffixes(cloneUrl, isSsh ? ssh : [`${url.protocol}//${web}`]);
   return withSuffixes(cloneUrl, [`https://${web}`, `http://${web}`, ...ssh, ...short]);
 }

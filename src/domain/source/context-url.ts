@@ -7,7 +7,7 @@ export type Target =
   /** A new branch from the default one. */
   | { readonly kind: "local-branch"; readonly name: string }
   | { readonly kind: "tag"; readonly name: string }
-  /** The branch, tag or commit that a path begins with, or no other than a tag; names may contain slashes. */
+  /** The branch, tag or commit that a path begins with (`isTag`: only a tag); names may contain slashes. */
   | { readonly kind: "path"; readonly path: string; readonly isTag?: true }
   /** A ref of the remote that is not a branch, as a new branch. */
   | { readonly kind: "ref"; readonly ref: string; readonly branch: string };

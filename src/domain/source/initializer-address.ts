@@ -11,8 +11,8 @@ export function addressesOf(initializer: EnvironmentInitializer | undefined): st
 }
 
 /**
- * Returns whether a host, in lower case and with its port unless the transport implies it, is that
- * of any of the addresses.
+ * Returns whether any of the addresses is at a host. The host is in lower case, with its port unless
+ * the transport implies it.
  */
 export function isHostOf(host: string, addresses: readonly string[]): boolean {
   return addresses.some((address) => repositoryIdentity(address)?.split("/")[0] === host);

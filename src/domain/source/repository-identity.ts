@@ -11,9 +11,8 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = {
 /**
  * Returns `host[:port]/path` of the repository behind a remote or web URL. The result is the same
  * for every spelling: by https, http, ssh, git or in the scp form, with or without a user, the
- * default port or `.git`. Case is folded in the path too: no host whose events are read
- * distinguishes repositories by case. Undefined for a remote without such a host, including a local
- * path or `file:`.
+ * default port or `.git`. The path is in lower case too: no host whose events are read distinguishes
+ * repositories by case. Undefined for a remote without a host, such as a local path or `file:`.
  */
 export function repositoryIdentity(remote: string): string | undefined {
   const url = URL.parse(remoteForms(remote).at(-1) ?? remote);

@@ -1,7 +1,7 @@
 import { remoteForms } from "./remote.ts";
 
 const REMOTE_OF_HOST = /^(?:https?|ssh|git):\/\/[^/?#]+\/+([^?#]*)/i;
-/** Letters of the names of all hosts; a segment of dots would climb out of the API's path. */
+/** Characters that hosts allow in names. Segments `.` and `..` are excluded, since they would leave the API's path. */
 const REPOSITORY = /^(?!\.{1,2}(?:\/|$))[\w.-]+(?:\/(?!\.{1,2}(?:\/|$))[\w.-]+)+$/;
 
 /**

@@ -4,7 +4,7 @@ import { credentialWithheld } from "../error.ts";
 
 /**
  * The origin of a source, which decides the remedy for one that is not trusted:
- * - `project`: the initializer of a project, as it is at each start.
+ * - `project`: the initializer of a project, read at each start.
  * - `environment`: the initializer of an environment, which never changes.
  * - `event`: the event of a pull request that a webhook delivered.
  * - `start`: the workflow, or the context of a start.
@@ -26,8 +26,8 @@ export interface SourceSetter {
   readonly subject: Subject;
   /**
    * - `administrator`: of the organization, with an account that is not blocked.
-   * - `service_account`: in force. Administrators alone create, suspend and delete service accounts
-   * and give them their first token, so each of them is one that an administrator named.
+   * - `service_account`: not suspended. Only administrators create, suspend and delete service accounts
+   * and issue their first token, so an administrator has vouched for each of them.
    * - `other`: everybody else, including members who left or are blocked.
    */
   readonly role: "administrator" | "service_account" | "other";
@@ -50,8 +50,8 @@ export interface SourceUse {
 /**
  * Returns the first setter of a source for which the executor's credential must not be used;
  * undefined when it may be used. It may be used for sources that the executor itself, an
- * administrator or a service account set; that of a service account also for sources set by the
- * subject that named it as the executor.
+ * administrator or a service account set. A service account's credential may also be used for sources
+ * set by the subject that named it as the executor.
  */
 export function untrustedSetter({ executor, namedBy, setters }: SourceUse): Subject | undefined {
   const isNamer = (subject: Subject) =>
@@ -75,7 +75,7 @@ export function isSameSubject(one: Subject | undefined, other: Subject | undefin
   return one !== undefined && one.id === other?.id && one.principal === other.principal;
 }
 
-/** Returns the distinct subjects of lists. */
+/** Returns the distinct subjects of several lists. */
 export function uniqueSubjects(...lists: readonly (readonly Subject[])[]): Subject[] {
   return lists
     .flat()

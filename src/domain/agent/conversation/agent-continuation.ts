@@ -4,7 +4,7 @@ import { phaseUnsuitable, valueUnusable } from "../../error.ts";
 import { hasStopped, isStopRequested, phaseOfAgentExecution } from "../agent-execution.ts";
 
 /**
- * Requires that another execution may go on with one.
+ * Requires that another execution may continue the conversation of an execution.
  * @throws DomainError PHASE_UNSUITABLE for one that has not stopped
  */
 export function requireContinuable(execution: AgentExecution): void {
@@ -18,8 +18,8 @@ export function requireContinuable(execution: AgentExecution): void {
 }
 
 /**
- * Requires that no execution goes on with one yet: its session has gone on with that.
- * @param continuationId id of the execution that does; undefined for none
+ * Requires that no other execution continues the conversation already, and with it the agent's session.
+ * @param continuationId id of the execution that continues it; undefined for none
  * @throws DomainError PHASE_UNSUITABLE
  */
 export function requireNotContinued(execution: AgentExecution, continuationId: string | undefined): void {
@@ -40,7 +40,7 @@ export function requireNotOfStep(execution: AgentExecution, isOfStep: boolean): 
 }
 
 /**
- * Requires that a request leaves out what the execution to go on with determines.
+ * Requires that a request leaves out the fields that the execution to continue determines.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function requireNoPlacement({
@@ -53,7 +53,7 @@ export function requireNoPlacement({
 }
 
 /**
- * Requires that a request names no agent, or that of the execution to go on with.
+ * Requires that a request names no agent, or that of the execution to continue.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function requireSameAgent({ spec }: AgentExecution, agentId: string): void {
@@ -70,7 +70,7 @@ export function environmentGone() {
   );
 }
 
-/** Returns the error for an execution whose agent is registered no more. */
+/** Returns the error for an execution whose agent is no longer registered. */
 export function agentUnregistered() {
   return phaseUnsuitable(
     "agent",

@@ -5,7 +5,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { phaseUnsuitable, valueUnusable } from "../../error.ts";
 
-/** The end of a turn, where an agent forks a conversation. */
+/** The end of a turn at which an agent forks a conversation. */
 export interface ForkPoint {
   /** Id of the first execution of the conversation. */
   readonly conversationId: string;
@@ -15,7 +15,7 @@ export interface ForkPoint {
   readonly inputId: string;
 }
 
-/** The place in a conversation that somebody asks to fork it at. */
+/** The requested place at which to fork a conversation. */
 export interface ForkPlace {
   /** Number of the last block of the execution that is forked. */
   readonly lastSequence: number;
@@ -26,7 +26,7 @@ export interface ForkPlace {
 /**
  * Requires that the agent of an execution can fork its conversation at a place.
  * @returns the number of the block
- * @throws DomainError VALUE_UNUSABLE for a number that is not reached; PHASE_UNSUITABLE when the agent cannot
+ * @throws DomainError VALUE_UNUSABLE for a number that is not reached yet; PHASE_UNSUITABLE when the agent cannot fork
  */
 export function requireForkable(
   execution: AgentExecution,
@@ -50,7 +50,7 @@ export function requireForkable(
   return asked;
 }
 
-/** Requires that no turn goes on. @throws DomainError PHASE_UNSUITABLE */
+/** Requires that no turn is running. @throws DomainError PHASE_UNSUITABLE */
 export function requireBetweenTurns(execution: AgentExecution, isInTurn: boolean): void {
   if (!isInTurn) return;
   throw unsuitable(
@@ -60,8 +60,8 @@ export function requireBetweenTurns(execution: AgentExecution, isInTurn: boolean
 }
 
 /**
- * Requires that the agent's session has not gone on with another execution, which only an agent that forks at any turn
- * could fork it before.
+ * Requires that the agent's session was not continued by another execution. If it was, only an agent that can fork at
+ * any turn can fork it at the earlier place.
  * @param continuationId id of that execution; undefined for none
  * @throws DomainError PHASE_UNSUITABLE
  */
@@ -82,7 +82,7 @@ export function inMiddleOfTurn(execution: AgentExecution, sequence: number) {
   );
 }
 
-/** Returns the error for a block that is gone, or that the caller may not read. */
+/** Returns the error for a block that was removed, or that the caller may not read. */
 export function blockUnreadable() {
   return valueUnusable(
     "sequence",

@@ -8,7 +8,7 @@ import {
 } from "#gen/service/v1/agent_pb.js";
 import { phaseUnsuitable } from "../../error.ts";
 
-/** A turn in the middle of which the lease was lost. Its inputs were seen under the fence, after a place. */
+/** A turn during which the lease was lost. Its inputs are those seen under the fence, after a place in the queue. */
 export interface LostTurn {
   readonly fence: number;
   /** Place of the last input before the turn, in the order of delivery. */
@@ -24,7 +24,7 @@ export interface LostTurn {
 }
 
 /**
- * Requires a lost turn, which somebody goes on without.
+ * Requires that there is a lost turn to continue without.
  * @throws DomainError PHASE_UNSUITABLE when no turn was lost
  */
 export function requireLostTurn(execution: AgentExecution, lost: LostTurn | undefined): LostTurn {
@@ -36,9 +36,9 @@ export function requireLostTurn(execution: AgentExecution, lost: LostTurn | unde
 }
 
 /**
- * Requires a lost turn that the agent can be asked for again.
+ * Requires that there is a lost turn and that it can be retried.
  * @param isTaken whether the agent has inputs that it has not answered yet
- * @throws DomainError PHASE_UNSUITABLE when no turn was lost, or another one goes on
+ * @throws DomainError PHASE_UNSUITABLE when no turn was lost, or another turn is running
  */
 export function requireRetriableTurn(
   execution: AgentExecution,

@@ -9,7 +9,7 @@ import { newAgent } from "../agent.ts";
 /** The maximum number of an organization's own agents (contract, AgentService.CreateAgent). */
 export const MAX_OWN_AGENTS = 100;
 
-/** A last word of a variable's name by which people call secrets. */
+/** Names of variables that end in a word which usually indicates a secret. */
 const SECRET_NAME = /(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;
 
 const FORMS: Readonly<Record<AgentKind, AgentForm>> = {
@@ -19,7 +19,7 @@ const FORMS: Readonly<Record<AgentKind, AgentForm>> = {
   [AgentKind.JSON_LINES]: AgentForm.JSON_LINES,
 };
 
-/** The program of an agent, as runners get it. */
+/** The program of an agent, in the form that runners receive. */
 export interface AgentProgram {
   readonly form: AgentForm;
   /** Program and arguments. */
@@ -44,7 +44,7 @@ export function programOf({ kind, command, arguments: words, variables }: AgentD
 }
 
 /**
- * Returns an agent after a change; what the request leaves out stays.
+ * Returns an agent after a change; fields that the request leaves out keep their values.
  * @throws DomainError VALUE_UNUSABLE, as newAgent does
  */
 export function redefinedAgent(before: Agent, change: UpdateAgentRequest): Agent {
@@ -65,10 +65,10 @@ export function redefinedAgent(before: Agent, change: UpdateAgentRequest): Agent
   });
 }
 
-/** Fields that tell an agent apart among those that an organization sees. */
+/** The fields that identify an agent among those that an organization sees. */
 export type VisibleAgent = Pick<Agent, "id" | "name" | "own">;
 
-/** Requires that an agent was defined by the API. @throws DomainError PHASE_UNSUITABLE */
+/** Requires that an agent was defined through the API. @throws DomainError PHASE_UNSUITABLE */
 export function requireDefined({ definition }: Agent): void {
   if (definition) return;
   throw phaseUnsuitable(
@@ -79,7 +79,7 @@ export function requireDefined({ definition }: Agent): void {
 }
 
 /**
- * Requires that an organization sees no other agent of a name.
+ * Requires that an organization sees no other agent with a name.
  * @param visible the agents that it sees
  * @throws DomainError VALUE_TAKEN
  */
@@ -98,7 +98,7 @@ export function requireRoomForAgent(visible: readonly VisibleAgent[]): void {
   );
 }
 
-/** Returns the error for an agent that is defined by the API where no runner may run it. */
+/** Returns the error for an agent that is defined through the API when no runner may run it. */
 export function apiAgentsOff(): DomainError {
   return phaseUnsuitable(
     "runner",
@@ -107,7 +107,7 @@ export function apiAgentsOff(): DomainError {
   );
 }
 
-/** Returns the error for an agent that is defined by the API on a runner that may not run it. */
+/** Returns the error for an agent that is defined through the API on a runner that may not run it. */
 export function apiAgentRefused(): DomainError {
   return phaseUnsuitable(
     "runner",
@@ -116,7 +116,7 @@ export function apiAgentRefused(): DomainError {
   );
 }
 
-/** Requires that every server knows agents that are defined by the API. @throws DomainError PHASE_UNSUITABLE */
+/** Requires that every server knows agents that are defined through the API. @throws DomainError PHASE_UNSUITABLE */
 export function requireApiAgentsKnown(areKnown: boolean): void {
   if (areKnown) return;
   throw phaseUnsuitable(

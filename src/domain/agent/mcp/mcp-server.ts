@@ -58,7 +58,7 @@ export function secretNames(text: string): string[] {
   return [...text.matchAll(SECRET)].map(([, name = ""]) => name);
 }
 
-/** Returns a text with its secrets. */
+/** Returns a text with the values of its secrets inserted. */
 export function withSecrets(text: string, secretOf: (name: string) => string): string {
   return text.replace(SECRET, (_, name: string) => secretOf(name));
 }
@@ -133,7 +133,7 @@ function requireValue(key: string, value: string, form: RegExp): void {
   if (!form.test(key)) throw unusable(`${JSON.stringify(key)} is no name of a variable or header`);
   if (value.length > MAX_VALUE_CHARACTERS)
     throw unusable(`a value has more than ${MAX_VALUE_CHARACTERS} characters`);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are rejected.
   if (/[\x00-\x1f\x7f]/.test(value)) throw unusable("a value has control characters");
   for (const name of secretNames(value)) {
     if (!isVariableSecretName(name))

@@ -15,7 +15,7 @@ import { type ShownLines, shownLines, sideOf } from "./diff-lines.ts";
 /** Number of lines that are kept on either side of a comment's lines (contract, AgentReviewComment.Quote). */
 const CONTEXT_LINES = 2;
 
-/** Lines with fewer letters and digits than this, such as `}`, are found only next to a line that is the same as well. */
+/** Lines with fewer letters and digits than this, such as `}`, match only if a neighbouring line matches too. */
 const MIN_TELLING_CHARACTERS = 8;
 
 /** A file of a stored diff. */
@@ -24,11 +24,11 @@ export interface DiffFile {
   readonly file: EnvironmentFileDiff;
 }
 
-/** The diffs that are stored of an environment. */
+/** The stored diffs of an environment. */
 export interface PresentDiffs {
-  /** Returns the digest of the diff against a base; undefined where there is none. */
+  /** Returns the digest of the diff against a base; undefined if there is no such diff. */
   digestOf(base: DiffBase): string | undefined;
-  /** Returns the files of all diffs whose path, or the one before, is one of these. */
+  /** Returns the files of all diffs whose present or former path is one of these. */
   filesNamed(paths: ReadonlySet<string>): readonly DiffFile[];
   /** Returns the new files of all diffs. */
   addedFiles(): readonly DiffFile[];
@@ -42,7 +42,7 @@ export function isOnPresentDiff(
   return diffs.digestOf(diffBaseOf(base)) === digest;
 }
 
-/** Returns the lines of a comment on a diff that is stored; undefined where the diff does not show them all. */
+/** Returns the lines of a comment on a stored diff; undefined if the diff does not show all of them. */
 export function quoteOf(comment: Comment, diffs: PresentDiffs): Quote | undefined {
   const base = diffBaseOf(comment.base);
   const named = diffs.filesNamed(new Set([comment.path]));
@@ -62,7 +62,7 @@ export function quoteOf(comment: Comment, diffs: PresentDiffs): Quote | undefine
   return undefined;
 }
 
-/** Returns where the lines of a comment are in the diffs that are stored now. */
+/** Returns where the lines of a comment are in the present diffs. */
 export function presentOf(comment: Comment, diffs: PresentDiffs): Present {
   const { path, firstLine } = comment;
   const match = isOnPresentDiff(comment, diffs) ? { path, firstLine } : findLines(comment, diffs);
@@ -76,34 +76,34 @@ export function presentOf(comment: Comment, diffs: PresentDiffs): Present {
   });
 }
 
-/** A place with the lines of a comment. */
+/** A place that has the lines of a comment. */
 interface Match {
   readonly path: string;
   readonly firstLine: number;
-  /** Number of neighbouring lines that are the same as well. */
+  /** Number of neighbouring lines that match too. */
   readonly sameNeighbours: number;
 }
 
-/** Returns the one place where the lines are; undefined for none, and where several are as good. */
+/** Returns the best match for the lines; undefined for none, or if several match equally well. */
 function findLines({ path, side: asked, base, quote }: Comment, diffs: PresentDiffs): Match | undefined {
   if (!quote || quote.lines.length === 0) return undefined;
   const side = sideOf(asked);
   const own = [path, quote.oldPath].filter((each) => each !== "");
-  // What a turn compares with is another state in each turn, so its old side is in its own diff alone.
+  // The base of a turn's diff differs from turn to turn, so lines of the old side are only searched in that diff.
   const named = filesOf(new Set(own), diffs).filter(
     (each) => side === Side.NEW || each.base === diffBaseOf(base),
   );
   const neighbours = quote.before.length + quote.after.length;
   if (named.length > 0) return best(matchesIn(named, side, quote), quote);
   if (side === Side.OLD) return undefined;
-  // A new file that was given another name is a new file again: it is known by its lines.
+  // A renamed new file appears in the diff as another new file, so it is recognized by its lines.
   return best(
     matchesIn(diffs.addedFiles(), side, quote).filter(({ sameNeighbours }) => sameNeighbours === neighbours),
     quote,
   );
 }
 
-/** Returns the files that have one of these paths, or had it before they were renamed, in whichever diff tells it. */
+/** Returns the files that have one of these paths, or had one before a rename that any of the diffs shows. */
 function filesOf(paths: ReadonlySet<string>, diffs: PresentDiffs): readonly DiffFile[] {
   const files = diffs.filesNamed(paths);
   const all = new Set([...paths, ...files.map(({ file }) => file.path)]);
@@ -132,7 +132,7 @@ function matchesInHunk(
   return matches;
 }
 
-/** Returns how many lines are the same, up to the first that differs. */
+/** Returns the number of equal lines before the first that differs. */
 function countSame(wanted: readonly string[], lineAt: (index: number) => string | undefined): number {
   const differs = wanted.findIndex((line, index) => lineAt(index) !== line);
   return differs < 0 ? wanted.length : differs;
@@ -142,7 +142,7 @@ function best(matches: readonly Match[], { lines, before, after }: Quote): Match
   const most = Math.max(...matches.map(({ sameNeighbours }) => sameNeighbours));
   const found = matches.filter(({ sameNeighbours }) => sameNeighbours === most);
   const [first] = found;
-  // Both diffs may show the same place.
+  // Several diffs may show the same place, which is no ambiguity.
   if (!first || found.some(({ path, firstLine }) => path !== first.path || firstLine !== first.firstLine))
     return undefined;
   const needsNeighbour = before.length + after.length > 0 && !isTelling(lines);

@@ -1,7 +1,7 @@
 import { AgentReviewComment_Side as Side } from "#gen/service/v1/agent_review_pb.js";
 import { withoutDeceptiveText } from "../../deceptive-text.ts";
 
-/** The most characters of a line that are kept and compared (contract, AgentReviewComment.Quote). */
+/** Maximum number of characters of a line that are kept and compared (contract, AgentReviewComment.Quote). */
 const MAX_LINE_CHARACTERS = 160;
 
 /** Consecutive lines of one side of a file, as a hunk shows them. */
@@ -12,9 +12,9 @@ export interface ShownLines {
   readonly lines: readonly string[];
 }
 
-/** Returns what is kept and compared of a line. */
+/** Returns the part of a line that is kept and compared. */
 export function keptLine(line: string): string {
-  // A character has at most two code units; the rest of a very long line is not looked at.
+  // A character has at most two code units, so the rest of a very long line can be ignored.
   const cleaned = withoutDeceptiveText(line).slice(0, 2 * MAX_LINE_CHARACTERS);
   if (cleaned.length <= MAX_LINE_CHARACTERS) return cleaned;
   return [...cleaned].slice(0, MAX_LINE_CHARACTERS).join("");
@@ -36,7 +36,7 @@ export function shownLines(patch: string, side: Side.OLD | Side.NEW): ShownLines
       continue;
     }
     const mark = line.charAt(0);
-    // What follows the last line break, and the note that a file ends without one, are no lines.
+    // Skips the empty text after the last line break, and the note that a file ends without one.
     if (mark === "" || mark === "\\" || mark === other) continue;
     hunks.at(-1)?.lines.push(keptLine(line.slice(1)));
   }

@@ -6,14 +6,14 @@ import {
 } from "#gen/service/v1/agent_review_pb.js";
 import { withEscapes } from "../../deceptive-text.ts";
 
-/** The most characters of one text for an agent (contract, UserInputBlock.TextInput). */
+/** Maximum length of one text for an agent in characters (contract, UserInputBlock.TextInput). */
 const MAX_TEXT_CHARACTERS = 100_000;
 
 /**
- * Returns a review as an agent reads it: its summary, and each comment with its place, its lines and
- * its words.
+ * Returns a review as text for an agent: its summary, and each comment with its place, its lines and
+ * its text.
  * @param folder the folder that the agent works in, relative to its environment; paths are relative to it
- * @returns texts that are read one after the other, of at most 100,000 characters each
+ * @returns consecutive texts of at most 100,000 characters each
  */
 export function reviewWords({ summary, comments }: AgentReview, folder: string): string[] {
   const head =
@@ -65,7 +65,7 @@ function pathFrom(folder: string, path: string): string {
   return [...from.slice(shared).map(() => ".."), ...to.slice(shared)].join("/");
 }
 
-/** Returns a path as it is, or in quotes with escapes where it would be read otherwise than it is. */
+/** Returns a path as it is, or quoted and escaped if it could be misread. */
 function printablePath(path: string): string {
   const quoted = withEscapes(JSON.stringify(path)).replace(
     /[\u007f-\u009f]/g,

@@ -16,10 +16,10 @@ import { DomainError, limitReached, phaseUnsuitable, valueUnusable } from "../..
 import { isOnPresentDiff, type PresentDiffs, quoteOf } from "./comment-place.ts";
 import { keptLine, sideOf } from "./diff-lines.ts";
 
-/** The most drafts that somebody may have for one run (contract, CreateAgentReviewDraft). */
+/** Maximum number of drafts that a subject may have for one run (contract, CreateAgentReviewDraft). */
 export const MAX_DRAFTS = 10;
 
-/** The words of somebody about changes, in a draft or in a review. */
+/** The text of a draft or a review. */
 export type ReviewContent = Pick<AgentReview, "summary" | "comments">;
 
 /**
@@ -33,8 +33,8 @@ export function requireReviewsKnown(areKnown: boolean): void {
 }
 
 /**
- * Returns the review in a message, and its place among the inputs; undefined for none.
- * @throws DomainError VALUE_UNUSABLE for a second one
+ * Returns the review in a message, and its index among the inputs; undefined for none.
+ * @throws DomainError VALUE_UNUSABLE for a second review
  */
 export function reviewIn({
   inputs,
@@ -49,9 +49,9 @@ export function reviewIn({
 }
 
 /**
- * Returns comments as they are stored: with the lines that they are on.
- * @param before comments that have their lines already
- * @param path the JSON path of what has them, such as `userInput.inputs[0].review`; empty for the request
+ * Returns comments in the form in which they are stored: with the lines that they are on.
+ * @param before stored comments, which have their lines already
+ * @param path JSON path of the message with the comments, such as `userInput.inputs[0].review`; empty for the request
  * @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for lines that the diff does not show
  */
 export function keptContent(
@@ -80,7 +80,7 @@ export function keptContent(
   return { summary, comments: kept };
 }
 
-/** @throws DomainError VALUE_UNUSABLE for lines that the diff does not show */
+/** Returns the lines that a comment is on. @throws DomainError VALUE_UNUSABLE for lines that the diff does not show */
 function requireQuote(
   comment: Comment,
   diffs: PresentDiffs,
@@ -125,7 +125,7 @@ function isSamePlace(one: Comment, other: Comment): boolean {
 
 /**
  * Returns the review that a draft becomes when it is sent.
- * @param revision the one that the sender has seen; 0 for any
+ * @param revision the revision that the sender has seen; 0 for any
  * @throws DomainError DRAFT_CHANGED; VALUE_UNUSABLE for an empty draft
  */
 export function reviewOfDraft(draft: Draft, revision: bigint, field: string): AgentReview {
@@ -136,7 +136,7 @@ export function reviewOfDraft(draft: Draft, revision: bigint, field: string): Ag
   return create(AgentReviewSchema, { summary, comments });
 }
 
-/** @throws DomainError DRAFT_CHANGED when the draft has another revision */
+/** Requires that a draft is at a revision. @throws DomainError DRAFT_CHANGED when it is at another one */
 export function requireDraftRevision({ revision: present }: Pick<Draft, "revision">, revision: bigint): void {
   if (present === revision) return;
   throw new DomainError(
@@ -146,7 +146,7 @@ export function requireDraftRevision({ revision: present }: Pick<Draft, "revisio
   );
 }
 
-/** @throws DomainError LIMIT_REACHED when somebody has as many drafts for a run as there may be */
+/** Requires that a subject may have one more draft for a run. @throws DomainError LIMIT_REACHED at the maximum */
 export function requireDraftSpace(count: number): void {
   if (count < MAX_DRAFTS) return;
   const message = `you have ${MAX_DRAFTS} drafts of reviews for the agent run: send or delete one`;

@@ -2,7 +2,7 @@ import { isFieldSet } from "@bufbuild/protobuf";
 import { type StartAgentRequest, StartAgentRequestSchema } from "#gen/service/v1/agent_service_pb.js";
 import { type DomainError, permissionDenied, valueUnusable } from "../../error.ts";
 
-/** Request of an agent for a sub-agent. */
+/** An agent's request to start a sub-agent. */
 export interface SubagentStart {
   /** Empty for the agent of the run that starts it. */
   readonly agentId: string;
@@ -10,12 +10,12 @@ export interface SubagentStart {
   readonly prompt: string;
 }
 
-/** Everything else a sub-agent has from the run that starts it. */
+/** The fields that a request may set; everything else a sub-agent inherits from the run that starts it. */
 const FIELDS: ReadonlySet<string> = new Set(["agentId", "name", "userInput"]);
 
 /**
- * Returns what the request of an agent says of a sub-agent.
- * @throws DomainError VALUE_UNUSABLE for a request that says more, or no prompt
+ * Returns the sub-agent that an agent's request describes.
+ * @throws DomainError VALUE_UNUSABLE for a request that sets other fields, or has no prompt
  */
 export function subagentOf(req: StartAgentRequest): SubagentStart {
   const other = StartAgentRequestSchema.fields.find(
@@ -28,7 +28,7 @@ export function subagentOf(req: StartAgentRequest): SubagentStart {
   return { agentId: req.agentId, name: req.name, prompt: promptOf(req) };
 }
 
-/** Returns the error for the token of an environment that is none of an agent run. */
+/** Returns the error for an environment token that does not belong to an agent run. */
 export function tokenOfNoAgent(): DomainError {
   return permissionDenied("start_agent", "the token is none of an agent run, which alone starts sub-agents");
 }
