@@ -48,7 +48,7 @@ export function checkOutputSpecs(specs: readonly WorkflowStep_Report_OutputSpec[
  * Parses the output of a command as the value of an output, or returns the problem. The problem
  * names the output but never repeats the text, which may be anything.
  *
- * One newline at the end is cut, and 4,096 characters may remain.
+ * One newline at the end is removed; at most 4,096 characters may remain.
  *
  * - string: the text, some part of which matches the pattern.
  * - integer: decimal digits with an optional sign, within 64 bits and the bounds.

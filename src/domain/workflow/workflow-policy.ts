@@ -5,8 +5,8 @@ import type { Policies } from "../policy/policies.ts";
 import { policyDenied } from "../policy/policy-decision.ts";
 
 /**
- * Requires that the organization's policy allows a context: an agent without code works in an
- * environment from scratch.
+ * Requires that the organization's policy allows a context. An agent without code works in an empty
+ * environment, which a policy can forbid.
  * @throws PolicyDenied
  */
 export function requireContextAllowed(
@@ -20,7 +20,7 @@ export function requireContextAllowed(
 }
 
 /**
- * Requires that people approve something before an action opens a pull request, where the organization's policy says so.
+ * Requires an approval step before an action opens a pull request, if the organization's policy demands it.
  * @throws PolicyDenied
  */
 export function requireStepsAllowed(policies: Policies, action: WorkflowAction | undefined): void {

@@ -116,8 +116,8 @@ export function requestedExecutor(
 }
 
 /**
- * Requires that the caller may change a workflow. Otherwise a member could act as another person,
- * whom an administrator has made the executor of the member's workflow.
+ * Requires that the caller may change a workflow. Without this check, a member could act as another
+ * person whom an administrator has made the executor of the member's workflow.
  * @throws DomainError PERMISSION_DENIED for a change of the workflow's work or its times, when the
  * caller is neither an administrator nor the person that it runs as
  */
@@ -188,7 +188,7 @@ function maskedFields({ updateMask, name, action }: UpdateWorkflowRequest): Read
 }
 
 /**
- * Returns whether two states of a workflow do the same at the same times, while they are enabled.
+ * Returns whether two states of a workflow, if enabled, do the same work at the same times.
  */
 function hasSameWork(before: Workflow, after: Workflow): boolean {
   const present = clone(WorkflowSchema, before).spec;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import type { KyselyPlugin } from "kysely";
-import { AUDIT_FLOOR_ROWS, AUDIT_LEAST_ROWS } from "../../../src/domain/record/audit-ageing.ts";
+import { AUDIT_FLOOR_ROWS, AUDIT_MIN_REMOVED_ROWS } from "../../../src/domain/record/audit-ageing.ts";
 import { AUDIT_AGEING } from "../../../src/domain/record/audit-anchor.ts";
 import type { AuditTarget, ExportLine } from "../../../src/domain/record/audit-export.ts";
 import { createExportCheck } from "../../../src/domain/record/audit-export-check.ts";
@@ -73,7 +73,7 @@ afterAll(() => made.close());
 
 /** The tests go on from each other: a chain only grows. */
 describe("rows of the trail", () => {
-  const most = AUDIT_FLOOR_ROWS + AUDIT_LEAST_ROWS;
+  const most = AUDIT_FLOOR_ROWS + AUDIT_MIN_REMOVED_ROWS;
 
   test("stay where there are no more than the floor, and as many as have to go at least", async () => {
     await trail.exportTo("file");
@@ -120,10 +120,10 @@ describe("rows of the trail", () => {
   test("go where one more is there, as is recorded, and leave a chain that holds behind an anchor", async () => {
     const [first] = (await made.history(trail.harbour)).audit;
     const { audit } = await made.history(trail.harbour);
-    expect(await age({ days: 999 })).toEqual({ harbour: AUDIT_LEAST_ROWS });
+    expect(await age({ days: 999 })).toEqual({ harbour: AUDIT_MIN_REMOVED_ROWS });
     const after = (await made.history(trail.harbour)).audit;
-    expect(after.slice(0, -1)).toEqual(audit.slice(AUDIT_LEAST_ROWS));
-    const last = audit[AUDIT_LEAST_ROWS - 1];
+    expect(after.slice(0, -1)).toEqual(audit.slice(AUDIT_MIN_REMOVED_ROWS));
+    const last = audit[AUDIT_MIN_REMOVED_ROWS - 1];
     expect(after.at(-1)).toMatchObject({ operation: "job/audit-retention", actor_id: SYSTEM.id });
     expect(JSON.parse(after.at(-1)?.diff ?? "")).toEqual({
       removedTrail: [null, { sequence: last?.sequence, hash: Buffer.from(last?.hash ?? "").toString("hex") }],
@@ -243,7 +243,7 @@ test.each(["looks for the last of them", "has recorded that they go"])(
   async (moment) => {
     const { made, mac, harbour, ...own } = await openOldTrail();
     made.clock.now = OLD_MS + 1;
-    await own.fill(harbour, AUDIT_FLOOR_ROWS + 3 * AUDIT_LEAST_ROWS);
+    await own.fill(harbour, AUDIT_FLOOR_ROWS + 3 * AUDIT_MIN_REMOVED_ROWS);
     await own.exportTo("file");
     made.clock.now = START_MS;
     const keep = { days: 365, targets: ["file"] as const };

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { AUDIT_FLOOR_ROWS, AUDIT_LEAST_ROWS } from "../../../src/domain/record/audit-ageing.ts";
+import { AUDIT_FLOOR_ROWS, AUDIT_MIN_REMOVED_ROWS } from "../../../src/domain/record/audit-ageing.ts";
 import { ageAudit } from "../../../src/jobs/retention/audit-ageing.ts";
 import { verifyChains } from "../../../src/store/record/audit-chain.ts";
 import { copyData, dropData } from "../../harness/data-config.ts";
@@ -25,12 +25,12 @@ beforeAll(async () => {
   trail = await openOldTrail();
   [harbour, lighthouse] = [trail.harbour.organizationId, trail.lighthouse.organizationId];
   for (const chain of [trail.harbour, trail.lighthouse])
-    await trail.fill(chain, AUDIT_FLOOR_ROWS + AUDIT_LEAST_ROWS);
+    await trail.fill(chain, AUDIT_FLOOR_ROWS + AUDIT_MIN_REMOVED_ROWS);
   await trail.exportTo("file");
   const { store, clock } = trail.made;
   clock.now = START_MS;
   await ageAudit(store, trail.mac, { days: 365, targets: ["file"] }, clock.now);
-  first = AUDIT_LEAST_ROWS + 1;
+  first = AUDIT_MIN_REMOVED_ROWS + 1;
   head = await trail.headOf(trail.harbour);
   expect(await trail.breaks()).toEqual([]);
   // A copy is made of what nobody uses.

@@ -46,8 +46,7 @@ export function specOfAction({
   }
   if (project) {
     const fromProject = specFromProject(project, spec);
-    // The project's first class may be disabled, so that it is not the first that accepts
-    // environments.
+    // The action was queued without a class, so do not pin the project's first one: it may be disabled.
     if (environmentClassId === null) delete fromProject.machine;
     return fromProject;
   }
@@ -66,8 +65,8 @@ export function pullRequestOfAction({ spec }: WorkflowExecution): PullRequest | 
 }
 
 /**
- * Returns whether the event of a pull request from a fork started an execution, or a retry of it;
- * also where the origin is not known. Its work gets no secrets.
+ * Returns whether a pull request from a fork, or of unknown origin, started an execution or the one that
+ * it retries. Its work gets no secrets.
  */
 export function isBegunByFork(execution: WorkflowExecution): boolean {
   const pullRequest = pullRequestOfAction(execution);
@@ -80,9 +79,9 @@ export function environmentNameOf({ metadata }: WorkflowExecutionAction): string
 }
 
 /**
- * Returns the checkout of a repository: at its default branch, or for that of a pull request at the
- * pull request's newest commit. The commit is preferred to the branch, which may be in a fork, or
- * deleted once the pull request is merged.
+ * Returns the checkout of a repository: at its default branch, or at the newest commit of the pull
+ * request if it is one of this repository. The commit is preferred to the branch, which may be in a
+ * fork, or deleted after the merge.
  */
 function checkout(remoteUri: string, pullRequest: PullRequest | undefined): GitInitializer {
   const initializer = create(GitInitializerSchema, { remoteUri });

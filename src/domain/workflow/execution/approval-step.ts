@@ -36,14 +36,14 @@ export function nextStepOf({ status }: Action): number {
   return next < 0 ? statuses.length : next;
 }
 
-/** Returns the approval step with an index; undefined where it is none. */
+/** Returns the approval step at an index; undefined if there is no approval step there. */
 export function approvalAt(steps: readonly WorkflowStep[], index: number): WorkflowStep_Approval | undefined {
   const step = steps[index]?.step;
   return step?.case === "approval" ? step.value : undefined;
 }
 
 /**
- * Requires that every server that may hand out an action knows approval steps.
+ * Requires that every server that may lease out an action knows approval steps.
  * @throws DomainError PHASE_UNSUITABLE
  */
 export function requireApprovalStepsKnown(areKnown: boolean): void {
@@ -52,15 +52,15 @@ export function requireApprovalStepsKnown(areKnown: boolean): void {
   throw phaseUnsuitable("installation", "UPGRADING", message);
 }
 
-/** Returns the steps up to the next approval step from `first` on, which is the last one: a runner gets no others. */
+/** Returns the steps that a runner gets: all up to and including the first approval step at or after `first`. */
 export function stepsToHandOut(steps: readonly WorkflowStep[], first: number): WorkflowStep[] {
   const next = steps.findIndex(({ step }, index) => index >= first && step.case === "approval");
   return next < 0 ? [...steps] : steps.slice(0, next + 1);
 }
 
 /**
- * Returns whether a runner has carried out steps of a pending action, or had come to a pullRequest step: what they left
- * is in the action's environment.
+ * Returns whether the environment of a pending action has results of its steps: a runner has carried out some, or has
+ * reached a pullRequest step.
  */
 export function hasWorkspace({ status }: Action, steps: readonly WorkflowStep[]): boolean {
   return (status?.stepStatuses ?? []).some(
@@ -69,15 +69,15 @@ export function hasWorkspace({ status }: Action, steps: readonly WorkflowStep[])
   );
 }
 
-/** Returns whether an action waits for people, or has not gone on yet after they have approved a push. */
+/** Returns whether an action waits for people, or has not continued yet after they approved a push. */
 export function isAsking(action: Action): boolean {
   const statuses = action.status?.stepStatuses ?? [];
   return phaseOf(action) === Phase.PENDING && statuses.some(({ phase }) => phase === StepPhase.RUNNING);
 }
 
 /**
- * Returns what an approval step asks for, in the form that people decide.
- * @param message of the step, parameters substituted
+ * Returns the approval request of an approval step.
+ * @param message the step's message with parameters inserted
  */
 export function stepRequest(action: Action, stepIndex: number, message: string): AskedText {
   const value = create(ApprovalStepSchema, {
@@ -90,13 +90,13 @@ export function stepRequest(action: Action, stepIndex: number, message: string):
   return askedText({ case: "step", value });
 }
 
-/** The deciders of an approval step, and the path of the policy that says so; empty where the step does. */
+/** The deciders of an approval step, and the path of the policy that names them; empty if the step names them. */
 export interface StepDeciders {
   readonly deciders: ApprovalDeciders | undefined;
   readonly policyFieldPath: string;
 }
 
-/** Returns who decides an approval step: whom the policy names, or else the step. */
+/** Returns the deciders of an approval step: those that the policy names, or else those that the step names. */
 export function decidersOfStep({ effective }: Policies, { deciders }: WorkflowStep_Approval): StepDeciders {
   const chosen = effective.agentPolicy?.approvals?.steps?.deciders;
   if (chosen) return { deciders: chosen, policyFieldPath: STEP_DECIDERS };
@@ -104,9 +104,9 @@ export function decidersOfStep({ effective }: Policies, { deciders }: WorkflowSt
 }
 
 /**
- * Returns the action after its runner has let go of it, since people must approve the next step, or its push.
- * @param asksToPush true when a pullRequest step asks for its push
- * @throws DomainError PHASE_UNSUITABLE when the next step is another one
+ * Returns the action after its runner has released it because people must approve the next step, or its push.
+ * @param asksToPush true when a pullRequest step asks for approval of its push
+ * @throws DomainError PHASE_UNSUITABLE when the next step is of another kind
  */
 export function pausedAction(
   present: Action,
@@ -140,7 +140,7 @@ export function askingAction(present: Action, stepCount: number, now: number): A
 
 /**
  * Returns the action after people have decided the step that it waits for: the step is done, or has failed.
- * @param digest that of what the step asks for now
+ * @param digest digest of the step's present request
  */
 export function decidedAction(present: Action, approval: Approval, digest: string, now: number): Action {
   return withStatus(present, (status, action) => {
@@ -155,7 +155,7 @@ export function decidedAction(present: Action, approval: Approval, digest: strin
 }
 
 /**
- * Returns the action after people have decided the push of its next step, or nobody has in time: its step goes on, or
+ * Returns the action after people have decided the push of its next step, or nobody did in time: the step continues or
  * has failed.
  */
 export function decidedPush(present: Action, approval: Approval, now: number): Action {
@@ -168,7 +168,7 @@ export function decidedPush(present: Action, approval: Approval, now: number): A
   });
 }
 
-/** Leaves a wait out of the action's time. */
+/** Excludes a wait from the action's maximum time, in place. */
 function addWait(status: NonNullable<Action["status"]>, since: number, now: number): void {
   const before = status.waited ? durationMs(status.waited) : 0;
   status.waited = durationFromMs(before + Math.max(0, now - since));
@@ -195,7 +195,7 @@ export function passedAction(present: Action, now: number): Action {
   });
 }
 
-/** Returns an action whose steps begin again, since its environment has gone while it waited. */
+/** Returns an action whose steps begin again because its environment was removed while it waited. */
 export function rewoundAction(present: Action): Action {
   return withStatus(present, (status) => {
     resetSteps(status.stepStatuses);

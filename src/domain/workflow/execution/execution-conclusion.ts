@@ -41,7 +41,7 @@ export function addsErrors(before: WorkflowExecutionAction, after: WorkflowExecu
   return counts[0] !== counts[1] || replacements(before.status?.warnings, after.status?.warnings).length > 0;
 }
 
-/** Returns the warnings that say something else than before. */
+/** Returns the warnings whose text differs from before. */
 function replacements(
   before: readonly WorkflowError[] = [],
   after: readonly WorkflowError[] = [],

@@ -5,23 +5,23 @@ import type { WorkflowStep, WorkflowStep_PullRequest } from "#gen/service/v1/wor
 import { type AskedText, askedText } from "../../approval/approval.ts";
 
 /**
- * Returns what people approve of a pullRequest step: the push, and the pull request that is opened with it. The service
- * asks for it, and the runner compares what it is about to push: both by this text.
+ * Returns the approval request of a pullRequest step: the push, and the pull request that is opened with it. The service
+ * stores this text when it asks, and the runner compares it with the text for what it is about to push.
  *
- * @param step parameters substituted
- * @param push what the runner knows of it
+ * @param step the step with parameters inserted
+ * @param push the facts that the runner knows about the push
  */
 export function stepPushRequest(
   { branch, title, description, draft }: Omit<WorkflowStep_PullRequest, "$typeName" | "$unknown">,
   { remote, commit, base }: Pick<StepPush, "remote" | "commit" | "base">,
 ): AskedText {
   const pullRequest = base === "" ? {} : { pullRequest: { title, body: description, base, draft } };
-  // Of the branch only commits of the same workflow are replaced.
+  // Not a forced push: on the branch, only commits of the same workflow are replaced.
   const value = create(ApprovalPushSchema, { remote, branch, commit, force: false, ...pullRequest });
   return askedText({ case: "push", value });
 }
 
-/** Returns the pullRequest step with an index; undefined where it is none. */
+/** Returns the pullRequest step at an index; undefined if there is no pullRequest step there. */
 export function pullRequestAt(
   steps: readonly WorkflowStep[],
   index: number,

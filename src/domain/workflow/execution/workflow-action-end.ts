@@ -54,7 +54,7 @@ interface Outcome {
 function eventOf(present: WorkflowExecutionAction, end: ActionEnd, now: number): Outcome {
   const steps = present.status?.stepStatuses ?? [];
   const known = stepErrors(steps);
-  // Before the end of an action, only the end of its time adds failures.
+  // Before the end of an action, only an exceeded maximum time adds failures.
   const isTimeOver = (present.status?.failures.length ?? 0) > 0;
   const failed = (...failures: WorkflowError[]): Outcome => ({ event: "fail", failures });
   if (end.kind === "failed") {

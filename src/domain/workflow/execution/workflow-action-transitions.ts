@@ -60,8 +60,8 @@ export interface SteppedAction {
 /**
  * Returns the action after the transitions of its steps that a runner reports. A failing step
  * cancels those after it.
- * @param steps those of the action
- * @param now of transitions that do not say when they happened; none is later
+ * @param steps the action's steps
+ * @param now time of transitions that do not say when they happened; later times are reduced to it
  * @throws DomainError VALUE_UNUSABLE for a step that the action does not have; PHASE_UNSUITABLE for
  * a transition that a step cannot make
  */
@@ -82,7 +82,7 @@ export function steppedAction(
   let [began, ended] = [false, false];
   for (const transition of transitions) {
     const before = statuses[transition.stepIndex]?.phase;
-    // Steps move one after the other, whatever the runner says of when.
+    // Times never decrease from step to step, whatever the runner reports.
     const at = Math.max(lastMoveOf(statuses), Math.min(now, transition.at ?? now));
     Object.assign(values, advanceStep(statuses, steps, transition, at));
     if (statuses[transition.stepIndex]?.phase === before) continue;
@@ -139,7 +139,7 @@ export function expiredAction(present: WorkflowExecutionAction): WorkflowExecuti
   return transitionedAction(present, "expire", (action, status) => addFailures(status, timeError(action)));
 }
 
-/** Returns the action with a warning, in the place of one of its reason; undefined when it has the same. */
+/** Returns the action with a warning, which replaces one with the same reason; undefined when nothing changes. */
 export function warnedAction(
   present: WorkflowExecutionAction,
   warning: WorkflowError,

@@ -18,9 +18,9 @@ export const WORKFLOW_REASONS = {
   parameter_unused: { code: WORKFLOW, retriable: false },
   /** Metadata: `count`, a lower bound of the number that was left out. */
   actions_left_out: { code: WORKFLOW, retriable: false },
-  /** A pull request from a fork began it: nothing of it runs before people approve it. */
+  /** A pull request from a fork started it: nothing of it runs before people approve it. */
   fork_approval_asked: { code: WORKFLOW, retriable: false },
-  /** A pull request from a fork began it, and the trigger, of an earlier release, has nobody asked. */
+  /** A pull request from a fork started it, and nobody was asked, because its trigger is of an earlier release. */
   fork_not_asked: { code: WORKFLOW, retriable: false },
   /** The host ended the search before it was complete. Metadata: `host`. */
   search_incomplete: { code: WORKFLOW, retriable: true },
@@ -82,7 +82,7 @@ export const WORKFLOW_REASONS = {
   workspace_lost: { code: ENVIRONMENT, retriable: true },
   /** The executor has as many environments as a policy allows. */
   waiting_for_environment_limit: { code: ENVIRONMENT, retriable: true },
-  /** No runner is connected that keeps the policies it is under. Metadata: `policies`, their names. */
+  /** No connected runner supports the policies that apply to it. Metadata: `policies`, their names. */
   waiting_for_runner: { code: ENVIRONMENT, retriable: true },
 } as const satisfies Readonly<Record<string, { code: WorkflowErrorCode; retriable: boolean }>>;
 

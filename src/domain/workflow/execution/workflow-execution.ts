@@ -61,7 +61,7 @@ export function newExecution(template: ExecutionTemplate): WorkflowExecution {
 }
 
 /**
- * Returns the execution after a runner took on an action of it; undefined when it was already
+ * Returns the execution after a runner was assigned one of its actions; undefined when it was already
  * running.
  */
 export function begunExecution(present: WorkflowExecution): WorkflowExecution | undefined {
@@ -114,7 +114,7 @@ export function stoppingExecution(present: WorkflowExecution, session: string): 
   return execution;
 }
 
-/** Returns whether all of its actions were cancelled, each by itself: nothing of it was done, and nothing failed. */
+/** Returns whether all of its actions were cancelled one by one, so that none was done and none failed. */
 export function isStoppedByActions(execution: WorkflowExecution): boolean {
   const stopped = execution.status?.stoppedActionCount ?? 0;
   return stopped > 0 && stopped === totalActionCount(execution);

@@ -27,8 +27,8 @@ export function requireStartable({ spec }: Workflow): void {
 }
 
 /**
- * Requires that the caller may run the workflow over a context of its own choice. Otherwise a
- * member could act as another person, whom an administrator has made the executor.
+ * Requires that the caller may run the workflow over a context of its own choice. Without this check,
+ * a member could act as another person whom an administrator has made the executor.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayRunContextAs(workflow: Workflow, caller: Caller): void {
@@ -40,7 +40,7 @@ export function requireMayRunContextAs(workflow: Workflow, caller: Caller): void
 }
 
 /**
- * Requires that a caller may start a workflow by the role of a group: a role does not lend it the
+ * Requires that a caller may start a workflow by the role of a group. Such a role does not give it the
  * rights of the person that the workflow runs as.
  * @throws DomainError PERMISSION_DENIED
  */
@@ -53,9 +53,9 @@ export function requireMayStartShared(workflow: Workflow, caller: Caller): void 
 }
 
 /**
- * Requires that the caller may retry an earlier execution. Otherwise a member could repeat its
- * steps as another person, who became the executor since then and accepted only the present content
- * of the workflow.
+ * Requires that the caller may retry an earlier execution. Without this check, a member could repeat
+ * old steps as another person, who became the executor later and accepted only the present content of
+ * the workflow.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayRetryAs(retried: WorkflowExecution, workflow: Workflow, caller: Caller): void {
@@ -68,9 +68,8 @@ export function requireMayRetryAs(retried: WorkflowExecution, workflow: Workflow
 }
 
 /**
- * Requires that the caller may report events of pull requests to the workflow. Otherwise a member
- * could choose the repository that another person's workflow works on, since the event names it,
- * whether or not it is true.
+ * Requires that the caller may report events of pull requests to the workflow. Such an event names the
+ * repository, so with a made-up event a member could choose what another person's workflow works on.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayReportEventAs(workflow: Workflow, caller: Caller): void {
@@ -82,8 +81,8 @@ export function requireMayReportEventAs(workflow: Workflow, caller: Caller): voi
 }
 
 /**
- * Requires that the caller may read the webhook secret, with which it could sign such events
- * itself.
+ * Requires that the caller may read the webhook secret, with which it could sign events of pull
+ * requests itself.
  * @throws DomainError PERMISSION_DENIED
  */
 export function requireMayReadSecretOf(workflow: Workflow, caller: Caller): void {
@@ -100,14 +99,14 @@ function runsAsAnotherPerson({ metadata }: Workflow, caller: Caller): boolean {
   return executor.id !== caller.subject.id;
 }
 
-/** Requires that an ended execution is retried. @throws DomainError PHASE_UNSUITABLE */
+/** Requires that the execution to retry has ended. @throws DomainError PHASE_UNSUITABLE */
 export function requireExecutionEnded(retried: WorkflowExecution): void {
   if (!hasEnded(retried)) throw unsuitable(retried, "it has not ended: cancel it, or wait for its end");
 }
 
 /**
- * Returns the actions to do again; the report only when nothing else is, since it follows the others
- * anyway.
+ * Returns the actions to retry. The report is among them only if it is the only one, since it always
+ * follows the other actions.
  * @throws DomainError PHASE_UNSUITABLE when no action failed
  */
 export function retriableActions(
@@ -119,7 +118,7 @@ export function retriableActions(
   return others.length > 0 ? others : failed;
 }
 
-/** Requires that a context does not come from an event, of which a start by hand has none. @throws DomainError VALUE_UNUSABLE */
+/** Requires that a context does not come from an event, since a manual start has none. @throws DomainError VALUE_UNUSABLE */
 export function requireNoEventContext({ context }: WorkflowTriggerContext): void {
   if (context.case !== "fromTrigger") return;
   throw valueUnusable(

@@ -21,7 +21,7 @@ export interface StepTransition {
   /** Index of the step in its action, from 0. */
   readonly stepIndex: number;
   readonly state: "running" | "done" | "failed";
-  /** When it happened, in milliseconds since 1970 UTC; when it is reported, by default. */
+  /** When it happened, in milliseconds since 1970 UTC; by default when it is reported. */
   readonly at?: number;
   /** Failure of the step; `step_failed` without one. */
   readonly error?: WorkflowError;
@@ -42,7 +42,7 @@ export function needAgents(steps: readonly WorkflowStep[]): boolean {
   });
 }
 
-/** Returns the statuses of the steps of an action that has not begun, or never will: all in one phase. */
+/** Returns the step statuses of an action that has not begun, or never will: all in the given phase. */
 export function stepStatusesIn(phase: Phase.PENDING | Phase.CANCELLED, count: number): StepStatus[] {
   return Array.from({ length: count }, (_, stepIndex) =>
     create(WorkflowExecutionAction_Status_StepStatusSchema, { stepIndex, phase }),
@@ -104,7 +104,7 @@ export function cancelSteps(statuses: readonly StepStatus[], now: number): void 
   }
 }
 
-/** Resets the steps of a lost attempt to waiting, in place; none of them may have failed. */
+/** Resets the steps of a lost attempt to pending, in place; none of them may have failed. */
 export function resetSteps(statuses: readonly StepStatus[]): void {
   for (const status of statuses) {
     if (status.phase === Phase.PENDING) continue;
@@ -120,7 +120,7 @@ export function stepErrors(statuses: readonly StepStatus[]): WorkflowError[] {
   return statuses.flatMap(({ error }) => error ?? []);
 }
 
-/** Returns the time of the last move of any step, in milliseconds since 1970 UTC; 0 when none has moved. */
+/** Returns the time of the latest transition of any step, in milliseconds since 1970 UTC; 0 before the first. */
 export function lastMoveOf(statuses: readonly StepStatus[]): number {
   const times = statuses.flatMap(({ startedAt, finishedAt }) => [startedAt ?? [], finishedAt ?? []].flat());
   return Math.max(0, ...times.map(timestampMs));
@@ -186,7 +186,7 @@ export function requireStepIndex(stepIndex: number, stepCount: number, path: str
   throw valueUnusable(`${path}.stepIndex`, `the action has ${stepCount} steps, numbered from 0`);
 }
 
-/** Requires that a piece of log follows what is stored. @throws DomainError VALUE_UNUSABLE */
+/** Requires that a piece of log continues the stored log without a gap. @throws DomainError VALUE_UNUSABLE */
 export function requireNoGap(follows: boolean, path: string): void {
   if (follows) return;
   throw valueUnusable(`${path}.offset`, "the piece leaves a gap: send what comes before it first");

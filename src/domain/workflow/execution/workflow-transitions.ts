@@ -40,8 +40,8 @@ export type ActionEvent =
 
 /**
  * `lose` is an attempt that ended with its runner, `expire` the end of the maximum time. Both ends
- * of an action are DONE; one with failures has failed. With `wait` the runner lets go of it until
- * people have decided; `pass` is its end by the approval of its last step.
+ * of an action are DONE; one with failures has failed. With `wait` the runner releases it until people
+ * have decided; `pass` is its end by the approval of its last step.
  */
 export const ACTION_TRANSITIONS: readonly Transition<Action, ActionEvent>[] = [
   [Action.PENDING, "begin", Action.RUNNING],
@@ -63,7 +63,7 @@ export const ACTION_TRANSITIONS: readonly Transition<Action, ActionEvent>[] = [
 export type StepEvent = "begin" | "finish" | "fail" | "cancel" | "lose";
 
 /**
- * A step whose attempt is lost waits again, even when it was done: the next attempt has another
+ * A step whose attempt is lost becomes pending again, even if it was done: the next attempt has another
  * environment.
  */
 export const STEP_TRANSITIONS: readonly Transition<Step, StepEvent>[] = [

@@ -58,7 +58,7 @@ export interface RenderedTemplate {
   readonly declared?: readonly WorkflowParameter[];
 }
 
-/** What an execution takes over, with the parameters inserted; parts without any are the workflow's own. */
+/** The parts that an execution copies, with parameters inserted; parts without parameters are the workflow's own. */
 export interface RenderedWorkflow {
   readonly action: WorkflowAction | undefined;
   readonly report: WorkflowAction | undefined;

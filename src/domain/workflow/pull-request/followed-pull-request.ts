@@ -14,7 +14,7 @@ import { sourceOfPage } from "../../source/context-url.ts";
 import { repositoryIdentity } from "../../source/repository-identity.ts";
 import { repositoryPath } from "../../source/repository-path.ts";
 
-/** The place of a pull request at its host. */
+/** The location of a pull request at its host. */
 export interface PullRequestPlace {
   /** The host as host tokens name it, with a port where it needs one. */
   readonly host: string;
@@ -25,15 +25,15 @@ export interface PullRequestPlace {
   readonly number: number;
 }
 
-/** The longest host that a host token can name. */
+/** Maximum length of the host of a host token, in characters. */
 const MAX_HOST_CHARACTERS = 253;
 const NUMBER_IN_URL = /\/(?:pulls?|merge_requests)\/([1-9][0-9]{0,14})\/?$/;
 
 /**
- * Returns the place of a pull request that a runner reports. The repository is that of the work's
- * own source, so that a credential goes nowhere else; only the number comes from the URL.
- * @param initializer of the environment of the work
- * @returns undefined where the source is at no host, or the URL has no number
+ * Returns the location of a pull request that a runner reports. The repository is taken from the work's
+ * own source, so that a credential is sent nowhere else; only the number comes from the URL.
+ * @param initializer initializer of the work's environment
+ * @returns undefined if the source is not at a host, or the URL has no number
  */
 export function placeOfPullRequest(
   initializer: EnvironmentInitializer | undefined,
@@ -42,7 +42,10 @@ export function placeOfPullRequest(
   return placeAtRemote(firstRemote(initializer), url);
 }
 
-/** Returns the place of a pull request of the repository of a remote; undefined where that is at no host, or the URL has no number. */
+/**
+ * Returns the location of a pull request in the repository of a remote; only the number comes from the URL. Undefined
+ * if the remote is not at a host, or the URL has no number.
+ */
 export function placeAtRemote(remote: string, url: string): PullRequestPlace | undefined {
   const identity = repositoryIdentity(remote);
   const host = identity?.split("/")[0];
@@ -71,7 +74,7 @@ export interface OpenedByStep {
   readonly now: number;
 }
 
-/** Returns the record of a pull request that has not been read yet: what the step asked for. */
+/** Returns the record of a pull request that has not been read yet, filled with what the step asked for. */
 export function newFollowedPullRequest(opened: OpenedByStep): FollowedPullRequest {
   const { id, action, stepIndex, step, url, place, now } = opened;
   const asked = step?.step.case === "pullRequest" ? step.step.value : undefined;
@@ -95,7 +98,7 @@ export function newFollowedPullRequest(opened: OpenedByStep): FollowedPullReques
   });
 }
 
-/** A pull request that somebody has opened in an environment. */
+/** A pull request that a person or an agent run has opened from an environment. */
 export interface OpenedByHand {
   readonly id: string;
   readonly environmentId: string;
@@ -113,7 +116,7 @@ export interface OpenedByHand {
   readonly now: number;
 }
 
-/** Returns the record of a pull request that has not been read yet: what was asked for. */
+/** Returns the record of a pull request that has not been read yet, filled with what was asked for. */
 export function followedByHand({ place, now, ...opened }: OpenedByHand): FollowedPullRequest {
   const { id, environmentId, agentExecutionId, openedBy, title, branch, base, headSha, draft, url } = opened;
   return create(FollowedPullRequestSchema, {
@@ -189,7 +192,7 @@ export function readPullRequest(
 
 const MAX_PROBLEM_CHARACTERS = 1_000;
 
-/** Returns the record after a reading that failed. @param isFinal whether it is not read again */
+/** Returns the record after a reading that failed. @param isFinal true if it will not be read again */
 export function failedPullRequest(
   before: FollowedPullRequest,
   problem: string,
@@ -204,27 +207,27 @@ export function failedPullRequest(
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-/** Returns the time to the next reading, by the time since something last changed: a tenth of it, from a minute to an hour. */
+/** Returns the time to the next reading: a tenth of the time since the last change, between a minute and an hour. */
 export function followingDelayMs(unchangedMs: number): number {
   return Math.min(HOUR_MS, Math.max(MINUTE_MS, Math.floor(unchangedMs / 10)));
 }
 
-/** Number of readings in a row that may fail, the last ones an hour apart: most of a day. */
+/** Maximum number of consecutive failed readings. The last ones are an hour apart, so they span most of a day. */
 export const MAX_FAILURES = 24;
 
 /**
- * Returns the time to the next reading after one that failed: a minute, and twice as long after
- * each further one, up to an hour; never before the host accepts requests again.
- * @param failures number of readings in a row that have failed, from 1
+ * Returns the time to the next reading after one that failed: a minute, doubled with each further
+ * failure, up to an hour; never before the host accepts requests again.
+ * @param failures number of consecutive failed readings, from 1
  */
 export function failureDelayMs(failures: number, retryAfterMs = 0): number {
   return Math.max(retryAfterMs, Math.min(HOUR_MS, MINUTE_MS * 2 ** Math.min(failures - 1, 6)));
 }
 
-/** The minimum time between two readings, however many events tell of the pull request. */
+/** The minimum time between two readings, however many events about the pull request arrive. */
 const MIN_READING_MS = 10_000;
 
-/** Returns when a pull request of which an event tells is read. @param seenAt when it was last read */
+/** Returns when to read a pull request after an event about it. @param seenAt when it was last read */
 export function hintedAt(now: number, seenAt: number | null): number {
   return Math.max(now, (seenAt ?? 0) + MIN_READING_MS);
 }

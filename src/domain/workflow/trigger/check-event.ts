@@ -22,8 +22,8 @@ const GITLAB_URLS = ["git_http_url", "web_url", "git_ssh_url"] as const;
 const URL_MAX_CHARACTERS = 2_048;
 
 /**
- * Parses a message about checks. The payload is untrusted: what cannot be read is no message about
- * checks, and nothing throws.
+ * Parses a message about checks. The payload is untrusted: one that cannot be read is treated as
+ * another kind of message, and nothing throws.
  * @param headers by lower-case name
  * @param body the raw body, of a verified delivery
  */

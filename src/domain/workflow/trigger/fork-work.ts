@@ -23,7 +23,7 @@ import { phaseUnsuitable } from "../../error.ts";
 import { deciders } from "../../policy/approval-deciders.ts";
 import { workflowError } from "../execution/workflow-error.ts";
 
-/** Returns whether a pull request comes from a fork; also where its origin is not known. */
+/** Returns whether a pull request comes from a fork; true also if its origin is unknown. */
 export function isFromFork({ origin }: PullRequest): boolean {
   return origin !== Origin.SAME_REPOSITORY;
 }
@@ -54,11 +54,12 @@ export function forkWarnings({ trigger, forkWork }: WorkflowExecutionTrigger): r
 }
 
 /**
- * Returns who decides whether an execution that a pull request from a fork began may run. A caller that delivered its
- * event, or redelivered it, started the execution and decides no more by that, unless it is the workflow's creator or
- * executor, as which the hosts' deliveries start it: otherwise to approve would take no more than to start the workflow.
+ * Returns the deciders for an execution that a pull request from a fork started. By default the starter may decide, but
+ * here the starter is the subject that delivered or redelivered the event. It may decide only if it is the workflow's
+ * creator or executor, as which deliveries of hosts run. Otherwise everybody who may start the workflow could approve.
  *
- * @param chosen as for approval steps; undefined where nobody chose
+ * @param chosen deciders as for approval steps; undefined for the default
+ * @param owners creator and executor of the workflow
  */
 export function decidersOfFork(
   chosen: ApprovalDeciders | undefined,
@@ -72,7 +73,7 @@ export function decidersOfFork(
   return { ...asked, who: Who.ADMINISTRATORS };
 }
 
-/** Returns what people are asked before an execution that a pull request from a fork began. */
+/** Returns the approval request for an execution that a pull request from a fork started. */
 export function forkRequest({ id, spec }: WorkflowExecution): AskedText {
   const trigger = spec?.trigger?.trigger;
   const pullRequest = trigger?.case === "pullRequest" ? trigger.value : undefined;
@@ -90,10 +91,10 @@ export function forkRequest({ id, spec }: WorkflowExecution): AskedText {
 }
 
 /**
- * Returns triggers as they are written: each for pull requests says what holds for those from forks.
+ * Returns triggers in the form in which they are stored: each pull-request trigger has its settings for forks filled in.
  *
- * @param isKnown false while servers run that would lose it; it is left out then, and such work begins as before
- * @throws DomainError PHASE_UNSUITABLE for a trigger that says so itself meanwhile
+ * @param isKnown false while servers run that would lose the settings; they are left out then
+ * @throws DomainError PHASE_UNSUITABLE for a trigger that sets them itself while they are not known
  */
 export function withForkWork(triggers: readonly WorkflowTrigger[], isKnown: boolean): WorkflowTrigger[] {
   return triggers.map((written) => {

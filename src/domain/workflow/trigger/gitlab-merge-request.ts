@@ -8,7 +8,7 @@ const EVENTS: ReadonlyMap<string, Event> = new Map([
   ["reopen", Event.OPENED],
   ["close", Event.CLOSED],
   ["merge", Event.MERGED],
-  // The approval that makes the number complete, and one before it.
+  // The approval that completes the required number, and an earlier one.
   ["approved", Event.APPROVED],
   ["approval", Event.APPROVED],
 ]);

@@ -76,7 +76,7 @@ export class PayloadField {
     return value;
   }
 
-  /** Returns a text for people, cut after `maxCharacters`; control characters become spaces. */
+  /** Returns a text for people, truncated to `maxCharacters`; control characters become spaces. */
   title(maxCharacters: number): string {
     const value = this.#text()
       .toWellFormed()
@@ -115,7 +115,7 @@ export class PayloadField {
   }
 }
 
-/** Formats a word of the sender for a message: quoted, escaped and cut. */
+/** Formats a word of the sender for a message: quoted, escaped and truncated. */
 export function quoted(word: string): string {
   return JSON.stringify([...word.toWellFormed()].slice(0, 64).join(""));
 }

@@ -91,7 +91,7 @@ export function pullRequestFromPayload(fields: PullRequestFields): RepositoryPul
   };
 }
 
-/** Returns where the changes come from. What the payload leaves out or malforms is unknown, and refuses no event. */
+/** Returns where the changes come from: unknown if the fields are missing or malformed, which rejects no event. */
 function originOf({ headRepositoryId, baseRepositoryId }: PullRequestFields): Origin {
   try {
     const [head, base] = [headRepositoryId().id(), baseRepositoryId().id()];

@@ -109,7 +109,7 @@ export function contextOfTrigger(trigger: WorkflowTrigger, pullRequest: PullRequ
   });
 }
 
-/** Returns what a trigger says about a pull request from a fork, and about one whose origin is not known; empty for others. */
+/** Returns a trigger's settings for a pull request from a fork or of unknown origin; empty for other pull requests. */
 export function forkWorkOf({ trigger }: WorkflowTrigger, pullRequest: PullRequest): { forkWork?: ForkWork } {
   const forkWork = trigger.case === "pullRequest" ? trigger.value.forkWork : undefined;
   return forkWork && isFromFork(pullRequest) ? { forkWork } : {};
@@ -141,7 +141,7 @@ function keyOf(triggerIndex: number, event: Event, { id, headSha, repository }: 
   return ["pr", triggerIndex, name, id, Event[event].toLowerCase(), headSha].join(":");
 }
 
-/** Requires that the ledger keeps what an event needs to be handled again. @throws DomainError PHASE_UNSUITABLE */
+/** Requires that an event was stored with enough data to handle it again. @throws DomainError PHASE_UNSUITABLE */
 export function requireRedeliverable({ verdict }: WorkflowTriggerEvent): void {
   if (verdict !== TriggerVerdict.BAD_SIGNATURE) return;
   throw phaseUnsuitable(

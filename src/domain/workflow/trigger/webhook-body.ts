@@ -2,7 +2,7 @@
 const MAX_PARAMETERS = 10;
 const MAX_KEY_CHARACTERS = 128;
 const MAX_VALUE_CHARACTERS = 8_192;
-/** Well above the nesting that hosts and other senders use; readers of a value are recursive. */
+/** Maximum nesting of a body, well above what senders use. Functions that read a value are recursive. */
 const MAX_LEVELS = 100;
 const KEY_FORM = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
@@ -16,7 +16,7 @@ export type ParsedWebhookBody =
   | { readonly problem: string }
   | { readonly malformed: string };
 
-/** Numbers in JSON that a program of JavaScript may not keep: of more than 15 digits or with an exponent. */
+/** Numbers in JSON that JavaScript may not represent exactly: with more than 15 digits, or with an exponent. */
 const LARGE_NUMBER = /[:[,\s]-?\d+(?:\d{15}|(?:\.\d+)?[eE])/;
 
 /**
@@ -49,11 +49,11 @@ export function parseWebhookBody(body: Uint8Array): ParsedWebhookBody {
     if (problem !== undefined) return { problem: `parameters.${key} ${problem}` };
     texts.push([key, text as string]);
   }
-  // Entries, because assigning to the key __proto__ would lose it.
+  // Built from entries, because an assignment to the key __proto__ would be lost.
   return { parameters: Object.fromEntries(texts), value };
 }
 
-/** Returns why a value cannot be that of a parameter; undefined for a valid one. */
+/** Returns why a value cannot be used for a parameter; undefined if it can. */
 export function valueProblem(value: unknown): string | undefined {
   if (typeof value !== "string") return "must be a text: put it in quotes";
   if (value.includes("\0")) return "must not contain the NUL character";
@@ -85,7 +85,7 @@ export function parseJsonBody(
   return { value, text };
 }
 
-/** Parses JSON that is no deeper than it may be; integers and others that would be rounded become texts. */
+/** Parses JSON. Integers that JavaScript cannot represent exactly, and numbers beyond its range, become texts. */
 function parseExactly(text: string): unknown {
   const keepDigits = (_: string, value: unknown, { source }: { readonly source?: string }) =>
     typeof value === "number" && !isExact(value) ? source : value;
