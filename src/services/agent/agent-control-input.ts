@@ -27,7 +27,7 @@ import type { Handle, WriteTransaction } from "../../store/store.ts";
 import { goOnWithoutTurn, retryTurn } from "./agent-lost-turn.ts";
 import { queueInput, readQueue, reorderQueue } from "./agent-queue.ts";
 
-/** Goal actions that policies may forbid: those that give the agent a goal. To end a goal is always allowed. */
+/** Goal actions that policies may forbid: those that give the agent a goal. Ending a goal is always allowed. */
 const POLICY_BOUND_ACTIONS: readonly GoalInput["action"]["case"][] = ["set", "resume"];
 
 /**
@@ -36,7 +36,7 @@ const POLICY_BOUND_ACTIONS: readonly GoalInput["action"]["case"][] = ["set", "re
  * messages.
  *
  * @throws DomainError NOT_FOUND for a message that is not queued; PHASE_UNSUITABLE
- *   for a goal in another state, or a lost turn that there is not; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
+ *   for a goal in another state, or without a lost turn; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
  */
 export async function handleControlInput(
   tx: WriteTransaction,

@@ -9,7 +9,7 @@ import { findWaitsForEnvironment } from "./agent-wake.ts";
 import { haltAgentExecution } from "./halt-agent-execution.ts";
 
 /**
- * Finds the agent executions that a change of an environment concerns. Those that wait for it
+ * Finds the agent executions that a change of an environment affects. Those that wait for it
  * are queued once it is running, and all stop when it is no longer available. Agent
  * executions that wait for its new phase are woken.
  *

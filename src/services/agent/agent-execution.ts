@@ -22,7 +22,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { newTrace } from "../call/new-trace.ts";
 import { requireRunnerForAgent } from "./definition/api-agent-runner.ts";
 
-/** The conversation that a new agent execution goes on with. */
+/** The conversation that a new agent execution continues. */
 export interface EarlierConversation extends EarlierExecution {
   /** Id of the first agent execution of the conversation. */
   readonly conversationId: string;
@@ -32,7 +32,7 @@ export interface EarlierConversation extends EarlierExecution {
 export interface AgentExecutionStart {
   readonly agent: RegisteredAgent;
   readonly creator: Subject;
-  /** The account that is answerable for it; null for a service account. */
+  /** The account that is responsible for it; null for a service account. */
   readonly accountId: string | null;
   readonly role: AgentExecutionRole;
   readonly name: string;
@@ -50,17 +50,17 @@ export interface AgentExecutionStart {
   readonly mode: AgentMode;
   /** Settings; ignored for an agent that accepts none. */
   readonly extAgentSettings?: ExtAgentSettings | undefined;
-  /** True if its queue holds after a lost turn. Default false. */
+  /** True if its queue is held after a lost turn until somebody decides. Default false. */
   readonly holdAfterLostTurn?: boolean;
   /** Options of its first turn. */
   readonly firstTurn?: TurnOptions | undefined;
   /** The agent execution that starts it as a sub-agent, and the key of that start. */
   readonly parent?: { readonly id: string; readonly startKey: string | null };
-  /** Its place in the trace of what it is part of; left out for one that is part of nothing traced. */
+  /** The trace that it belongs to; left out for none. */
   readonly trace?: TraceParent | undefined;
-  /** The conversation that it goes on with. */
+  /** The conversation that it continues. */
   readonly earlier?: EarlierConversation | undefined;
-  /** The place at which its agent forks that conversation; undefined to go on with it. */
+  /** The place at which its agent forks that conversation; undefined to continue it. */
   readonly fork?: ForkPoint | undefined;
   /** The action that it belongs to, and the key of the step that it carries out; null for none. */
   readonly action?: { readonly id: string; readonly stepKey: string | null } | undefined;

@@ -28,7 +28,7 @@ import { startRun } from "./agent-start.ts";
 import { findConversation } from "./reading/agent-conversation.ts";
 import { getReadableAgentExecution } from "./reading/agent-reading.ts";
 
-/** Starts an agent execution that branches off the conversation of another, which goes on untouched. */
+/** Starts an agent execution that forks the conversation of another, which continues unchanged. */
 export function forkAgentExecution(
   { store }: Pick<ServiceDependencies, "store">,
   req: ForkAgentExecutionRequest,
@@ -97,7 +97,7 @@ async function findEnd(tx: WriteTransaction, scope: Scope, stored: StoredAgentEx
   return { conversationId, agentExecutionId: "", inputId: "" };
 }
 
-/** Returns the execution before one in its conversation; undefined for the first, and one that was removed. */
+/** Returns the execution before one in its conversation; undefined for the first, or if that one was removed. */
 async function findEarlier(
   tx: WriteTransaction,
   scope: Scope,

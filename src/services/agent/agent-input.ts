@@ -78,6 +78,8 @@ export function sendToAgentExecution(
 }
 
 /**
+ * Requires that the caller may send to an agent execution.
+ *
  * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED when the caller is neither
  *   its creator nor its runner, nor has the role by a group
  */
@@ -96,7 +98,7 @@ async function requireMaySend(
   return stored;
 }
 
-/** Tells whether the agent execution already has a message with this id, queued or past. */
+/** Returns whether the agent execution already has a message with this id, queued or delivered. */
 async function isRepeated(
   tx: WriteTransaction,
   { execution }: StoredAgentExecution,
@@ -172,7 +174,7 @@ async function acceptUserInput(context: InputContext, sent: UserInputBlock): Pro
   await enqueue(context, message.id, { case: "userInput", value: message });
 }
 
-/** @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for a sender that is not on the calling runner */
+/** Queues an agent's message. @throws DomainError TEXT_DECEPTIVE; VALUE_UNUSABLE for a sender on another runner */
 async function acceptAgentMessage(context: InputContext, message: AgentMessage): Promise<void> {
   const { tx, caller, stored } = context;
   requireQueueSpace(await readQueue(tx, stored));
@@ -184,7 +186,7 @@ async function acceptAgentMessage(context: InputContext, message: AgentMessage):
   await enqueue(context, tx.newId(), { case: "agentMessage", value: { ...message, senderExecutionId } });
 }
 
-/** @throws DomainError VALUE_UNUSABLE for an interest that the agent execution does not have */
+/** Queues a wake event. @throws DomainError VALUE_UNUSABLE for an interest that the agent execution does not have */
 async function acceptWakeEvent({ tx, caller, stored, turn }: InputContext, event: WakeEvent): Promise<void> {
   requireQueueSpace(await readQueue(tx, stored));
   const name = { executionId: stored.execution.id, interestId: event.interestId };
@@ -230,11 +232,11 @@ export async function createInputTurn(
 }
 
 /**
- * Keeps the credentials and secrets of the creator of an agent execution from a caller who sends to it by the role of a
- * group: from now on the caller is one of those who decide what its environment does, so that the creator's host
- * credentials are withheld, unless the caller could decide that anyway.
+ * Protects the credentials and secrets of an agent execution's creator from a caller who sends to it by the role of a
+ * group. From now on the caller counts as a setter of the environment's source, so that the creator's host credentials
+ * are withheld, unless the caller was a setter already.
  *
- * @throws DomainError PERMISSION_DENIED where the work may have secrets that are the creator's own
+ * @throws DomainError PERMISSION_DENIED if the work may have personal secrets of the creator
  */
 async function keepCredentials(
   tx: WriteTransaction,
@@ -250,7 +252,7 @@ async function keepCredentials(
   );
   const ids = creators.map(({ id }) => id);
   if (ids.length > 0) requireNoOwnSecrets(await findSecretsOf(tx.db, caller, ids));
-  // Also when the run, and with it the input, is gone before its environment.
+  // Stored with the environment, which may outlive the run and its inputs.
   await addSteerer(tx, caller, environment.id, caller.subject);
   const setters = await findSourceSetters(tx.db, caller, "environment", environment);
   if (setters.some((setter) => isSameSubject(setter, caller.subject))) return;

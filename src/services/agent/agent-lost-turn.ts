@@ -22,7 +22,7 @@ export async function loseTurn(
 ): Promise<string | undefined> {
   const last = await findLastSeen(tx.db, execution.id, fence);
   if (!last) return undefined;
-  // Rows of older releases do not tell where their turns began.
+  // Rows of older releases do not contain the place at which a turn began.
   const after = Math.min(progress.doneThrough ?? last.place - 1, last.place - 1);
   const [inputId = last.id] = await findTurnInputIds(tx.db, execution.id, { fence, after });
   if (progress.lostTurn) await removeTurnData(tx, execution.id, progress.lostTurn);
@@ -34,8 +34,8 @@ export async function loseTurn(
 }
 
 /**
- * Has the inputs of the lost turn delivered again, ahead of everything else.
- * @throws DomainError PHASE_UNSUITABLE when no turn was lost, or another one goes on
+ * Queues the inputs of the lost turn for delivery again, ahead of everything else.
+ * @throws DomainError PHASE_UNSUITABLE when no turn was lost, or another one is running
  */
 export async function retryTurn(
   tx: WriteTransaction,
@@ -54,7 +54,7 @@ export async function retryTurn(
 }
 
 /**
- * Goes on without the lost turn.
+ * Continues without the lost turn.
  * @throws DomainError PHASE_UNSUITABLE when no turn was lost
  */
 export async function goOnWithoutTurn(tx: WriteTransaction, stored: StoredAgentExecution): Promise<void> {
@@ -63,7 +63,7 @@ export async function goOnWithoutTurn(tx: WriteTransaction, stored: StoredAgentE
   await decide(tx, stored);
 }
 
-/** Ends what only an agent execution that goes on needs: what was delivered with its turn, and a turn that was lost. */
+/** Removes data that only a continuing agent execution needs: that of its turn, and a lost turn. */
 export async function forgetTurns(
   tx: WriteTransaction,
   { execution, progress }: StoredAgentExecution,
@@ -77,13 +77,13 @@ async function decide(tx: WriteTransaction, { execution, progress }: StoredAgent
   await raiseQueueRevision(tx, execution.id);
 }
 
-/** Returns whether the agent has inputs that it has not answered, or will be handed some by itself. */
+/** Returns whether the agent has inputs that it has not answered, or will be delivered some without a decision. */
 async function isTaken(
   tx: WriteTransaction,
   scope: Scope,
   { execution, progress }: StoredAgentExecution,
 ): Promise<boolean> {
-  // What was not confirmed waits with the queue.
+  // While the queue is held, inputs that were not confirmed are held too.
   if (progress.lostTurn?.holdsQueue) return false;
   if (await hasUnseenInput(tx.db, execution.id)) return true;
   return isInTurn(tx, scope, { execution });

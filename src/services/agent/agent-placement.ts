@@ -42,7 +42,7 @@ export interface PlacementRequest {
   readonly sessionId: string;
   /** Name of a new environment. */
   readonly name: string;
-  /** True for an agent that is defined by the API. */
+  /** True for an agent that is defined through the API. */
   readonly isApiAgent: boolean;
 }
 
@@ -89,7 +89,7 @@ async function getExistingEnvironment(
   requireEnvironmentNotPendingDeletion(environment);
   if (environment.spec?.desiredPhase !== EnvironmentPhase.RUNNING)
     return startEnvironment(tx, caller, environment);
-  // It may have stopped by itself, and nothing has been queued for it since.
+  // It may have stopped by itself without any work being queued since.
   if (needsWork(environment) && !(await hasEnvironmentWork(tx.db, caller, environment))) {
     await queueEnvironmentWork(tx, caller, environment);
   }

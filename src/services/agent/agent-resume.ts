@@ -22,18 +22,18 @@ import type { EarlierConversation } from "./agent-execution.ts";
 import { getReadableAgentExecution } from "./reading/agent-reading.ts";
 import { findOrigins, originBits, originOf } from "./run-origin.ts";
 
-/** Values from the earlier run for one that goes on with it, besides those of the request. */
+/** Values that a run takes from the earlier run that it continues, besides those of the request. */
 export interface Continuation
   extends Pick<StartAgentRequest, "agentId" | "name" | "runnerId" | "sessionId" | "mode"> {
   readonly extAgentSettings: ExtAgentSettings | undefined;
   readonly earlier: EarlierConversation;
   readonly stored: StoredAgentExecution;
-  /** The place at which its agent forks the conversation; undefined for one that goes on with it. */
+  /** The place at which its agent forks the conversation; undefined to continue it. */
   readonly fork?: ForkPoint;
 }
 
 /**
- * Returns what the run starts with that goes on with the one that a request names.
+ * Returns the start values of a run that continues the one that a request names.
  * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED for a caller that may not
  *   send to it; VALUE_UNUSABLE for another agent or a place of its own; PHASE_UNSUITABLE for one that cannot be resumed
  */
@@ -54,10 +54,10 @@ export async function resolveContinuation(
 }
 
 /**
- * Returns what a run starts with that goes on with the conversation of another, in its place.
- * @param asked values in place of those of that run, where there are any
- * @param from the block after which it goes on, and whether it branches off there
- * @throws DomainError PHASE_UNSUITABLE for a run of a step, and one whose environment or agent is gone
+ * Returns the start values of a run that continues the conversation of another, in its environment.
+ * @param asked values that replace those of the other run
+ * @param from the block after which it continues, and whether it forks the conversation there
+ * @throws DomainError PHASE_UNSUITABLE for a run of a step, and one whose environment or agent was removed
  */
 export async function continuationOf(
   tx: WriteTransaction,

@@ -14,8 +14,8 @@ import { askToGiveBack, putToRest, setIdleSince, wakeFromRest } from "../../stor
 import type { Handle, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Asks the runner that holds an idle agent execution to give its slot back. No input is delivered under its lease from
- * then on. One that has got an input in the meantime keeps its slot.
+ * Asks the runner that holds an idle agent execution to give its slot back. From then on no input is delivered under
+ * its lease. An execution that has received an input in the meantime keeps its slot.
  */
 export async function askForSlot(tx: WriteTransaction, scope: Scope, leaseId: string): Promise<void> {
   const lease = await findLease(tx.db, scope, leaseId);
@@ -23,7 +23,7 @@ export async function askForSlot(tx: WriteTransaction, scope: Scope, leaseId: st
   if (!lease || lease.leased_by === null || lease.idle_since === null || lease.stop !== 0) return;
   const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
   if (stored && (await isIdle(tx, stored))) return askToGiveBack(tx, lease);
-  // It is looked at again when it has waited as long once more, or reports that it waits.
+  // Restarts the idle time, so that it is checked again later.
   await setIdleSince(tx, lease.id, tx.now);
 }
 
@@ -44,7 +44,7 @@ export async function restAgentExecution(
   return true;
 }
 
-/** Has an agent execution that has given its slot back leased again; others do not change. */
+/** Makes an agent execution that has given its slot back available for leasing again; others do not change. */
 export async function wakeAgentExecution(
   tx: WriteTransaction,
   { execution, progress }: Pick<StoredAgentExecution, "execution" | "progress">,
@@ -54,7 +54,8 @@ export async function wakeAgentExecution(
 
 /**
  * Records that an agent execution is leased.
- * @returns the time since when it could give its slot back, now; undefined for one that does not wait, or cannot
+ * @returns the present time, from which on it is idle and could give its slot back; undefined if it is not idle, or
+ *   cannot give its slot back
  */
 export async function takeSlot(
   tx: WriteTransaction,

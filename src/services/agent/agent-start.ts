@@ -27,8 +27,8 @@ import { resolveAgent } from "./resolve-agent.ts";
 import { startSubagentAsAgent } from "./work/subagent-start.ts";
 
 /**
- * Starts an agent execution as the caller; for an agent with the token of its environment a sub-agent of its own. The
- * agent itself starts when a runner leases it.
+ * Starts an agent execution as the caller. For an agent that calls with the token of its environment, starts a
+ * sub-agent of it. The agent's program starts when a runner leases the execution.
  */
 export function startAgent(
   { store }: Pick<ServiceDependencies, "store">,
@@ -48,7 +48,7 @@ export function startAgent(
 
 /**
  * Starts an agent execution as the caller.
- * @param resumed what it goes on with; undefined for nothing
+ * @param resumed the conversation that it continues; undefined for none
  * @returns its id
  */
 export async function startRun(

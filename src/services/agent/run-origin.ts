@@ -6,8 +6,8 @@ import type { Reader, Scope } from "../../store/store.ts";
 const ORIGINS: readonly Origin[] = [Origin.PERSON, Origin.SERVICE_ACCOUNT, Origin.WORKFLOW_STEP];
 
 /**
- * Returns who started the executions that an execution descends from: the first of its tree, and where that goes on
- * with the conversation of another, those that this one descends from as well. No run may do more than any of them.
+ * Returns the origins of an execution: that of the first execution of its tree or, if that one continues another
+ * conversation, the origins that were stored with it. A run may do only what all of its origins may.
  */
 export async function findOrigins(
   db: Reader,
@@ -27,12 +27,12 @@ export async function findOrigins(
   return [originOf(root.execution.metadata?.creator?.principal)];
 }
 
-/** Returns what a run that a principal starts counts as. */
+/** Returns the origin of a run that a principal starts. */
 export function originOf(principal: Principal | undefined): Origin {
   return principal === Principal.SERVICE_ACCOUNT ? Origin.SERVICE_ACCOUNT : Origin.PERSON;
 }
 
-/** Returns origins as the set of bits that is stored. */
+/** Returns origins as a bit set, the form in which they are stored. */
 export function originBits(origins: readonly Origin[]): number {
   return origins.reduce((bits, origin) => bits | (1 << origin), 0);
 }

@@ -10,7 +10,7 @@ import { operationOf, requireOwnership } from "../call/call.ts";
 import { requireOwnershipOrRole, requireOwnershipOrRoleFor } from "../policy/shared-role.ts";
 
 /**
- * Returns a workflow that the caller owns: as its creator or an administrator, whatever is shared with groups.
+ * Returns a workflow that the caller owns: as its creator or an administrator. Roles of groups do not count.
  *
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */
@@ -61,7 +61,7 @@ export async function getStartableWorkflow(
 
 /**
  * Requires that the caller may start a workflow: as its creator, as an administrator, or as a member of a group with
- * the role for it, unless it runs as another person, whose rights the role does not lend.
+ * the role for it. The role is not sufficient for a workflow that runs as another person.
  *
  * @throws DomainError PERMISSION_DENIED
  */

@@ -89,7 +89,7 @@ export function changeWorkflow(
   return writeAsCaller(store, ctx, change, { isExempt: onlyDisables(asked) || undefined });
 }
 
-/** Returns a request whose triggers say all that triggers of this release say. */
+/** Returns a request whose triggers have all settings of this release filled in. */
 function writtenRequest<T extends CreateWorkflowRequest | UpdateWorkflowRequest>(
   tx: WriteTransaction,
   req: T,

@@ -49,7 +49,7 @@ export function checkText({ text, path, field }: MessageText): void {
   else if (position.kind === "command") withReferences(text, path);
   else {
     const expressions = parameterExpressions(text, path);
-    // A letter stands for the values: it violates no git rule that another value would satisfy.
+    // A letter takes the place of each value: it violates no git rule that another value would satisfy.
     if (position.kind === "branch")
       checkBranch(
         replaceExpressions(text, expressions, () => "x"),

@@ -48,7 +48,7 @@ export function createAgent({ store }: Dependencies, req: CreateAgentRequest, ct
   });
 }
 
-/** Changes an agent that was defined by the API. */
+/** Changes an agent that was defined through the API. */
 export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ctx: HandlerContext) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const before = await getDefinedAgent(tx.db, caller, req.agentId);
@@ -62,7 +62,7 @@ export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ct
   });
 }
 
-/** Deletes an agent that was defined by the API. Agent executions that have not begun will fail. */
+/** Deletes an agent that was defined through the API. Agent executions that have not begun will fail. */
 export function deleteAgent({ store }: Dependencies, { agentId }: DeleteAgentRequest, ctx: HandlerContext) {
   return writeAsCaller(store, ctx, async (tx, caller) => {
     await removeOwnAgent(tx, caller, await getDefinedAgent(tx.db, caller, agentId));
@@ -70,7 +70,7 @@ export function deleteAgent({ store }: Dependencies, { agentId }: DeleteAgentReq
   });
 }
 
-/** @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for an agent that the operator registered */
+/** Returns an agent that was defined through the API. @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for any other */
 async function getDefinedAgent(db: Reader, scope: Scope, id: string): Promise<RegisteredAgent> {
   const found = await findAgent(db, scope, id);
   if (!found) throw notFound("agent");

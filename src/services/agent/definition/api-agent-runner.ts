@@ -6,8 +6,8 @@ import { findStoredRunner } from "../../../store/runner/runner-life.ts";
 import type { Reader, Scope } from "../../../store/store.ts";
 
 /**
- * Requires that the runner of a new agent execution takes its agent; for one that any runner may take, that some runner
- * does. Every runner takes the agents that the operator registered.
+ * Requires that the requested runner of a new agent execution accepts its agent or, if any runner may run it, that some
+ * runner does. Every runner accepts the agents that the operator registered.
  *
  * @param runnerId empty for any runner
  * @throws DomainError PHASE_UNSUITABLE
@@ -21,12 +21,12 @@ export async function requireRunnerForAgent(
   if (!agent.definition) return;
   if (runnerId === "") return requireRunnerForApiAgents(db, scope);
   const known = await findStoredRunner(db, scope, runnerId);
-  // The local configuration represents runners of many machines, each of which says for itself what it takes.
+  // The local configuration represents runners on many machines, each of which reports which agents it accepts.
   if (known?.runner.kind === RunnerKind.LOCAL_CONFIGURATION) return requireRunnerForApiAgents(db, scope);
   if (!known?.runner.status?.apiAgents) throw apiAgentRefused();
 }
 
-/** Requires that a runner of the organization takes agents that are defined by the API. @throws DomainError PHASE_UNSUITABLE */
+/** Requires that a runner of the organization accepts agents defined through the API. @throws DomainError PHASE_UNSUITABLE */
 export async function requireRunnerForApiAgents(db: Reader, scope: Scope): Promise<void> {
   if (!(await hasRunnerForApiAgents(db, scope))) throw apiAgentsOff();
 }

@@ -7,8 +7,8 @@ import type { Reader } from "../../../store/store.ts";
 import { isSharedWith } from "../../policy/shared-role.ts";
 
 /**
- * Returns the parts of the conversation of an agent execution that the caller may read, oldest first: its own output,
- * and that of the executions that it goes on with, back to the first that the caller may not read.
+ * Returns the parts of an agent execution's conversation that the caller may read, oldest first: its own output, and
+ * that of the executions that it continues, back to the first that the caller may not read.
  */
 export async function findConversation(
   db: Reader,
@@ -18,7 +18,7 @@ export async function findConversation(
   const own = wholeOutput(execution.id);
   if (!earlier) return [own];
   const policies = await findPolicies(db, caller);
-  // All of a conversation is in one environment, and so on one runner.
+  // A whole conversation takes place in one environment, and so on one runner.
   const runnerId = caller.role === "runner" ? caller.subject.id : "";
   const parts = await findEarlierParts(db, caller, earlier);
   const readable: OutputPart[] = [];

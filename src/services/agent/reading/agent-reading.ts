@@ -45,7 +45,7 @@ export async function runnerOf(
   return (await findEnvironment(db, scope, environmentId))?.metadata?.runnerId ?? "";
 }
 
-/** Returns an agent execution as responses contain it, with its progress, sub-agents, pending approvals and outputs. */
+/** Returns an agent execution in the form of responses, with its progress, sub-agents, pending approvals and outputs. */
 export async function presentAgentExecution(
   db: Reader,
   scope: Scope,
@@ -55,7 +55,7 @@ export async function presentAgentExecution(
   return presented ?? stored.execution;
 }
 
-/** Returns agent executions as responses contain them, in the same order. */
+/** Returns agent executions in the form of responses, in the same order. */
 export async function presentAgentExecutions(
   db: Reader,
   scope: Scope,

@@ -29,7 +29,7 @@ import { getReadableAgentExecution, presentAgentExecution } from "./agent-readin
 
 /** Number of blocks read at a time, each of at most 2 MiB. It bounds the memory of a stream with a slow client. */
 const BLOCKS_PER_READ = 16;
-/** Number of folded blocks that a stream keeps, so that the next change of one needs no look at those before. */
+/** Number of folded blocks that a stream keeps in memory, so that their next change needs no earlier blocks. */
 const KEPT_BLOCKS = 4;
 
 type News = NonNullable<MessageInitShape<typeof WatchAgentExecutionResponseSchema>["news"]>;

@@ -34,7 +34,7 @@ import { getReadableAgentExecution } from "../reading/agent-reading.ts";
 import { findPresentDiffs } from "./present-diffs.ts";
 import { addPresent, reviewOf } from "./sent-review.ts";
 
-/** The service of reviews of what agent executions have changed, and of their drafts. */
+/** The service of reviews of agent executions' changes, and of the drafts of reviews. */
 export class AgentReviewService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -137,7 +137,7 @@ async function getReviewable(
   return stored;
 }
 
-/** @throws DomainError NOT_FOUND, also for the draft of somebody else */
+/** Returns a draft of the caller. @throws DomainError NOT_FOUND, also for the draft of somebody else */
 async function getOwnDraft(tx: WriteTransaction, caller: Caller, id: string): Promise<AgentReviewDraft> {
   const draft = await findReviewDraft(tx.db, caller, id);
   if (!draft) throw notFound("agent review draft");

@@ -13,13 +13,13 @@ import {
 import { fromBody } from "../../../store/json.ts";
 import type { Reader, Scope } from "../../../store/store.ts";
 
-/** The diffs that are stored of an environment, with what tells where its agents work. */
+/** The stored diffs of an environment, with the folder in which its agents work. */
 export interface EnvironmentDiffs extends PresentDiffs {
   /** The folder that agents work in, relative to the environment: that of the first repository. */
   readonly folder: string;
 }
 
-/** Returns the diffs that are stored of an environment; none where nothing was reported. */
+/** Returns the stored diffs of an environment; none if nothing was reported. */
 export async function findPresentDiffs(
   db: Reader,
   scope: Scope,
@@ -29,7 +29,7 @@ export async function findPresentDiffs(
   return new StoredDiffs(changes, changes ? await findDiffTexts(db, scope, environmentId) : []);
 }
 
-/** The begin of the text of EnvironmentFileDiff: the canonical form has the fields in their order. */
+/** The beginning of the JSON of an EnvironmentFileDiff, whose canonical form has a fixed order of fields. */
 const HEAD = /^\{"path":("(?:[^"\\]|\\.)*"),"oldPath":("(?:[^"\\]|\\.)*"),"kind":"(\w+)"/;
 
 /** Files of diffs, which are parsed when a comment is about them. */

@@ -27,8 +27,8 @@ import { yieldToEventLoop } from "../../call/yield-to-event-loop.ts";
 import { type EnvironmentDiffs, findPresentDiffs } from "./present-diffs.ts";
 
 /**
- * Returns a message whose review, if it has one, is as it is stored: with the lines that its comments are
- * on. The draft that it names is removed.
+ * Returns a message in the form in which it is stored: if it has a review, with the lines that the review's
+ * comments are on. The draft that it names is removed.
  *
  * @throws DomainError NOT_FOUND, DRAFT_CHANGED, TEXT_DECEPTIVE, VALUE_UNUSABLE or PHASE_UNSUITABLE
  */
@@ -59,7 +59,7 @@ async function resolveReview(
     return create(AgentReviewSchema, keptContent(review, diffs, { path }));
   }
   const draft = await findReviewDraft(tx.db, caller, review.draftId);
-  // A run that begins with a review goes on with the one that it is about.
+  // A run that begins with a review continues the run that the review is about.
   if (!draft || ![execution.id, earlier?.id].includes(draft.agentExecutionId))
     throw notFound("agent review draft");
   const sent = reviewOfDraft(draft, review.draftRevision, path);
@@ -67,14 +67,14 @@ async function resolveReview(
   return sent;
 }
 
-/** Puts the present place of each comment into it; the comments are modified. */
+/** Adds its present place to each comment, in place. */
 export async function addPresent(
   comments: readonly AgentReviewComment[],
   diffs: EnvironmentDiffs,
 ): Promise<void> {
   for (const comment of comments) {
     comment.present = presentOf(comment, diffs);
-    // A comment may be looked for in megabytes.
+    // The search for one comment may cover megabytes.
     await yieldToEventLoop();
   }
 }
@@ -85,8 +85,8 @@ export function reviewOf({ input }: AgentInput): AgentReview | undefined {
 }
 
 /**
- * Puts the words of its review, if it has one, and the present places of the comments into an input that is
- * delivered, which is modified.
+ * Adds to an input that is delivered, in place, the text of its review, if it has one, and the present
+ * places of the review's comments.
  */
 export async function fillReview(
   db: Reader,

@@ -73,7 +73,7 @@ export async function* streamInputs(
       if (lease.stop !== 0) return;
       expiresAt = lease.expires_at ?? 0;
       ctx.values.get(streamBegunKey)();
-      // It comes to hold only when the lease is lost.
+      // A queue starts to be held only when a lease is lost, so once it is not held, it need not be read again.
       isHeld &&= await isQueueHeld(store.reader, caller, executionId);
       if (isHeld) {
         await changed;
@@ -94,7 +94,7 @@ export async function* streamInputs(
   }
 }
 
-/** Returns whether nothing is delivered, since somebody is to decide about a lost turn. */
+/** Returns whether the queue is held, so that nothing is delivered until somebody decides about a lost turn. */
 async function isQueueHeld(
   db: Reader,
   scope: Scope,

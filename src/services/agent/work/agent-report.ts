@@ -102,7 +102,7 @@ async function applyAgentReport(
   });
 }
 
-/** @returns the sequence number of the last block */
+/** Applies a report to an agent execution that has not stopped. @returns the sequence number of the last block */
 async function applyReport(
   tx: WriteTransaction,
   scope: Scope,
@@ -118,7 +118,7 @@ async function applyReport(
   const slot = await updateProgress(tx, scope, lease, stored, req);
   const startsWaiting = await applyReportedState(tx, scope, stored, req);
   await updateIdleSince(tx, lease, { slot, startsWaiting, phase: phaseAfter(stored, req) });
-  // Not for a process that has just been started: what an earlier one has asked for may be asked for again.
+  // Not for a process that was just started: it may ask again for what an earlier process asked for.
   if (startsWaiting && (await findLastSeenId(tx.db, stored.execution.id, lease.fence)) !== undefined)
     await cancelApprovals(
       tx,
@@ -140,7 +140,7 @@ async function applyReport(
  * Marks the inputs that the agent has seen.
  *
  * @returns whether any was not marked before
- * @throws DomainError VALUE_UNUSABLE for one that was not delivered
+ * @throws DomainError VALUE_UNUSABLE for an input that was not delivered
  */
 async function acknowledge(
   tx: WriteTransaction,
@@ -176,8 +176,8 @@ async function appendBlocks(
 }
 
 /**
- * Updates the usage, also that of the goal. Time is counted with reports that come
- * anyway: at the end of a turn, and whenever the agent reports its usage.
+ * Updates the usage, also that of the goal. Time is counted only when a report arrives:
+ * at the end of a turn, and whenever the agent reports its usage.
  *
  * @returns the slot afterwards
  */
@@ -188,7 +188,7 @@ async function updateProgress(
   { execution, progress, stepKey }: StoredAgentExecution,
   { usage, mode, currentActivity, state, canResume, forkAbility }: ReportAgentRequest,
 ): Promise<AgentProgress["slot"]> {
-  // What a step's agent waits for is the end of its step.
+  // When the agent of a step waits, its step ends, so its slot is never shared.
   const isShared = stepKey === null && (canResume ?? progress.slot !== undefined);
   const slot = isShared ? (Slot.SHARED as const) : undefined;
   const reported = updatedProgress(progress, { usage, mode, currentActivity, slot, forkAbility });
@@ -214,7 +214,7 @@ async function updateProgress(
 }
 
 /**
- * Ends the turn of an agent that waits: what was delivered with its inputs leaves with it.
+ * Ends the turn of an agent that waits, and removes the data that was delivered with its inputs.
  * @returns the place of its last input; undefined when no turn has ended
  */
 async function endTurn(

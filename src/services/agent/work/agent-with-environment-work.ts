@@ -93,7 +93,7 @@ export const agentWithEnvironmentWork: WorkHandler = {
   },
 };
 
-/** Shows people what an agent execution waits for. */
+/** Adds a warning to an agent execution that says what it waits for. */
 export async function warnAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -113,7 +113,7 @@ async function findWaitingExecution(
   return open.find(({ createdEnvironment, execution }) => createdEnvironment && !isStopRequested(execution));
 }
 
-/** Returns the environment that a leased agent execution is to be brought up in first; undefined once it has begun. */
+/** Returns the environment that must be started before a leased agent execution can begin; undefined once it has begun. */
 export async function findUnmadeEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -127,7 +127,7 @@ export async function findUnmadeEnvironment(
 /**
  * Applies a report on the environment of a leased agent execution, which begins when the environment is running.
  *
- * @returns the agent execution after it
+ * @returns the agent execution after the report
  */
 export async function reportEnvironmentOfAgent(
   tx: WriteTransaction,
@@ -144,7 +144,7 @@ export async function reportEnvironmentOfAgent(
 }
 
 /**
- * Ends a lease under which the environment was not brought up. Another attempt follows a lost one; otherwise the
+ * Ends a lease under which the environment was not started. After a lost lease another attempt follows; otherwise the
  * environment has failed, and the agent execution with it.
  */
 export async function endUnmade(
@@ -166,7 +166,7 @@ export async function endUnmade(
   await changeEnvironment(tx, scope, before, failedEnvironment(before, environmentFailureIn(lease, end)));
 }
 
-/** Queues what is to be done with an environment that a lease which has ended was to bring up. */
+/** Queues the work on an environment that an ended lease should have started. */
 export async function queueAfterUnmade(
   tx: WriteTransaction,
   scope: Scope,

@@ -116,7 +116,7 @@ export const agentWork: WorkHandler = {
 
   async credentialUse(tx, scope, lease) {
     const stored = await findAgentExecution(tx.db, scope, lease.subject_id);
-    // One that was stopped immediately needs no credential any more.
+    // An execution that was stopped immediately no longer needs a credential.
     if (!stored || hasStopped(stored.execution)) throw leaseLost();
     const { metadata, spec } = stored.execution;
     const environment = await findEnvironment(tx.db, scope, stored.environmentId);
@@ -154,7 +154,7 @@ async function endLostLease(
   stored: StoredAgentExecution,
 ): Promise<void> {
   const { execution: before, lastSequence } = stored;
-  // Asked for its slot, it has nothing to do, whether the runner gave it back or was lost before it could.
+  // An execution that was asked for its slot is idle, whether the runner gave the slot back or was lost before that.
   if (stop === STOP_GIVE_BACK && (await restAgentExecution(tx, id, stored))) return;
   const after = lostAgentExecution(before);
   if (!after && !(await hasUnseenInput(tx.db, before.id))) {

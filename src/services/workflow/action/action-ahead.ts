@@ -10,25 +10,25 @@ import { findWholeExecution, type StoredExecution } from "../../../store/workflo
 import { getExecutorAsCaller } from "../../identity/executor.ts";
 import type { ActionOfExecution } from "./action-progress.ts";
 
-/** The people behind the environments of an execution's actions. */
+/** The subjects whose rights and trust the environments of an execution's actions depend on. */
 export interface ActionPeople {
-  /** Who creates them. */
+  /** The creator of the environments. */
   readonly executor: Caller;
   /** The setters of the source that the execution's context names. */
   readonly contextSetters: readonly Subject[];
 }
 
-/** An execution of which actions are about to begin. */
+/** An execution whose actions are about to begin. */
 interface ExecutionAhead {
   readonly stored: StoredExecution;
   readonly people: Promise<ActionPeople>;
 }
 
-/** An action that is about to begin, as it was read with the others of a claim. */
+/** An action that is about to begin, which was read together with the others of a claim. */
 export class ActionAhead {
   readonly #action: Promise<FoundAction | undefined>;
   readonly #execution: Promise<ExecutionAhead | undefined>;
-  /** The executions as actions that began have left them, by their ids; all of a claim share them. */
+  /** Executions as changed by actions of the claim that have begun, by id; shared by all actions of the claim. */
   readonly #begun: Map<string, WorkflowExecution>;
 
   constructor(
@@ -79,7 +79,7 @@ export async function readActionsAhead(
     // The work of an action is in the group of its execution.
     execution: executionOf(group_id),
   }));
-  // What failed fails the action that needs it.
+  // A failed look-up fails only the actions that need it.
   await Promise.allSettled(
     reads.flatMap(({ action, execution }) => [action, execution.then((found) => found?.people)]),
   );
@@ -97,7 +97,7 @@ async function readExecution(
 }
 
 /**
- * Returns the people behind the environments of an execution's actions.
+ * Returns the subjects that the environments of an execution's actions depend on.
  *
  * @param callers executors that were read in this transaction, by their ids
  * @throws DomainError EXECUTOR_UNFIT when the executor may not act

@@ -39,12 +39,13 @@ import { findActionOfExecution, finishAction } from "./action-progress.ts";
 import { askStepPush } from "./step-push.ts";
 
 /**
- * Ends the lease of an action that has come to an approval step, or to a pullRequest step whose push people must
- * approve. The environment stays with its runner, stopped: agents in it end, and nothing may act as it meanwhile. An
+ * Ends the lease of an action that has reached an approval step, or a pullRequest step whose push people must approve.
+ * Its environment stays on its runner, but is stopped: agents in it end, and nothing can act as it meanwhile. An
  * action that was asked to stop ends instead.
  *
- * @param push of a pullRequest step
- * @throws DomainError PHASE_UNSUITABLE when the next step is another one; VALUE_UNUSABLE for another repository's push
+ * @param push the push of a pullRequest step
+ * @throws DomainError PHASE_UNSUITABLE when the next step is of another kind; VALUE_UNUSABLE for a push to another
+ *   repository
  */
 export async function pauseAction(
   tx: WriteTransaction,
@@ -71,7 +72,7 @@ export async function pauseAction(
   await goOn(tx, scope, execution, Object.assign(paused, { id: action.id }));
 }
 
-/** Goes on with an action after people have decided the step or the push that it waits for, or nobody has in time. */
+/** Continues an action after people have decided the step or push that it waits for, or nobody did in time. */
 export async function applyStepApproval(
   tx: WriteTransaction,
   scope: Scope,
@@ -81,7 +82,7 @@ export async function applyStepApproval(
   const { workflowActionId = "", workflowExecutionId = "", stepIndex } = asker ?? {};
   const found = await findActionOfExecution(tx, scope, workflowActionId, workflowExecutionId);
   if (!found || !isAsking(found.action) || nextStepOf(found.action) !== stepIndex) return;
-  // One of a cancelled execution has not been stopped yet by jobs/stops.ts.
+  // In a cancelled execution, jobs/stops.ts may not have stopped this action yet.
   if (isCancelled(found.execution)) return;
   if (approval.kind !== ApprovalKind.PUSH) return goOn(tx, scope, found.execution, found.action);
   const decided = Object.assign(decidedPush(found.action, approval, tx.now), { id: found.action.id });
@@ -101,7 +102,7 @@ async function goOn(
   await endDecided(tx, scope, kind, action);
 }
 
-/** Ends an action whose last step was approved, or a step of which was refused. */
+/** Ends an action whose last step was approved, or one of whose steps was denied. */
 export async function endDecided(
   tx: WriteTransaction,
   scope: Scope,
@@ -120,8 +121,8 @@ export async function endDecided(
 }
 
 /**
- * Queues the steps of an action after an approval: for the runner that has its environment, or again where that has
- * gone meanwhile.
+ * Queues the remaining steps of an action after an approval, for the runner that has its environment. If the
+ * environment was removed in the meantime, any runner may start the action again.
  */
 async function queueAgain(
   tx: WriteTransaction,
@@ -138,7 +139,11 @@ async function queueAgain(
   await queueAnywhere(tx, scope, execution, action, attempt);
 }
 
-/** Queues an action for whichever runner may take it. It fails where none could. @param attempt the attempts before */
+/**
+ * Queues an action for any runner that can run it; if there can be none, the action fails.
+ *
+ * @param attempt number of earlier attempts
+ */
 export async function queueAnywhere(
   tx: WriteTransaction,
   scope: Scope,
@@ -152,10 +157,10 @@ export async function queueAnywhere(
 }
 
 /**
- * Queues an action again whose work only a runner could do that is removed, because it had the environment.
+ * Queues an action again that only a removed runner could have continued, because it had the environment.
  *
- * @param work has left the queue
- * @returns false for an action that no environment bound to the runner
+ * @param work the work of the action, which is no longer in the queue
+ * @returns false for an action that was not bound to the runner by an environment
  */
 export async function queueElsewhere(tx: WriteTransaction, scope: Scope, work: StoredWork): Promise<boolean> {
   const found = await findActionOfExecution(tx, scope, work.subject_id, work.group_id);
@@ -180,7 +185,7 @@ async function queue(
   await insertWork(tx, scope, { kind: WorkKind.ACTION, subjectId, groupId, accountId, ...where });
 }
 
-/** Returns the environment that an action has kept while it waited; undefined where it is gone or is being deleted. */
+/** Returns the environment that was kept while an action waited; undefined if it was removed or is being deleted. */
 async function findKeptEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -191,7 +196,7 @@ async function findKeptEnvironment(
   return isPaused(environment, tx.now) ? environment : undefined;
 }
 
-/** Returns the kept environment of an action that a runner begins again; undefined where that runner does not have it. */
+/** Resumes and returns the kept environment of an action that a runner continues; undefined if it is not on that runner. */
 export async function resumeEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -205,7 +210,7 @@ export async function resumeEnvironment(
   return after;
 }
 
-/** Lets the steps of an action begin again, whose environment has gone while it waited. */
+/** Resets the steps of an action that cannot continue in its environment, so that they begin again. */
 export async function rewindAction(
   tx: WriteTransaction,
   scope: Scope,
@@ -218,7 +223,7 @@ export async function rewindAction(
   return after;
 }
 
-/** Returns why the executor can act no longer, if so: people may have taken a long time to decide. */
+/** Returns why the executor may no longer act, if so: much may have changed before people decided. */
 export async function findUnfitness(
   tx: WriteTransaction,
   scope: Scope,

@@ -28,14 +28,14 @@ export interface ActionEnvironmentRequest {
   readonly runnerId: string;
   /** Id of the environment class that it was queued for; null for none. */
   readonly environmentClassId: string | null;
-  /** Those of the organization. */
+  /** The policies of the organization. */
   readonly policies: Policies;
 }
 
 /** The environment of one attempt at an action. */
 export interface ActionEnvironment {
   readonly environment: Environment;
-  /** The setters of its source: those of its project as it is now, and those of its execution's context. */
+  /** The setters of its source: the present ones of its project, and those of its execution's context. */
   readonly sourceSetBy: readonly Subject[];
 }
 
@@ -44,7 +44,7 @@ export interface ActionEnvironment {
  * it now. It is not inserted. A report action is exempt from the policies on how members
  * create environments, since the service itself needs its workspace.
  *
- * @param people those of its execution, who may act
+ * @param people the subjects of its execution, which may act
  * @throws DomainError when the executor may not create it: POLICY_DENIED, NOT_FOUND
  *   for its project or class, PHASE_UNSUITABLE for a class that was disabled,
  *   PENDING_DELETION for the project
@@ -89,9 +89,9 @@ export async function insertActionEnvironment(
 }
 
 /**
- * Finds what goes with the environment of an action that its runner has released and that ends in this write.
+ * Finds the rows to remove with the environment of an action that its runner has released and that ends in this write.
  *
- * @param known as it is in this transaction
+ * @param known the environment, if it was read in this transaction
  * @returns the function that removes it
  */
 export async function findActionEnvironmentRemoval(

@@ -52,7 +52,7 @@ export async function* streamActionLogs(
     // Read before the chunks, so that the chunks contain all output from before its end.
     const action = await findAction(store.reader, caller, id);
     if (!action) throw notFound("workflow execution action");
-    // Once: what is taken away meanwhile ends with its rows.
+    // Checked only once: if access is lost later, the stream ends when the rows are gone.
     if (!isFound && !(await findExecution(store.reader, caller, executionIdOf(action))))
       throw notFound("workflow execution action");
     isFound = true;

@@ -43,7 +43,7 @@ export type { StepTransition } from "../../../domain/workflow/execution/workflow
 /** An action with the data that its runner needs. */
 export interface ActionOfExecution {
   readonly action: FoundAction;
-  /** With its plan. */
+  /** The execution with its plan. */
   readonly execution: WorkflowExecution;
   /** The environment variables that its commands read parameters from. */
   readonly variables: Readonly<Record<string, string>>;
@@ -126,7 +126,7 @@ export async function advanceSteps(
  *
  * @param before the action as it was found in this transaction; undefined for one that was removed
  * @param warnings warnings of the runner, which are added to the action
- * @param mayHaveAgents false where no agent carries out a step of it
+ * @param mayHaveAgents false if no agent carries out a step of it
  * @returns "ended" when the caller must remove the work, "again" when the work must go
  *   back to the queue for the next attempt
  * @throws DomainError PHASE_UNSUITABLE for an action that is reported done while a step is not
@@ -161,7 +161,7 @@ export async function expireAction(tx: WriteTransaction, scope: Scope, actionId:
   await stopWork(tx, scope, WorkKind.ACTION, actionId);
 }
 
-/** Adds a warning to an action, in the place of one with the same reason. */
+/** Adds a warning to an action; it replaces one with the same reason. */
 export async function warnAction(
   tx: WriteTransaction,
   scope: Scope,
@@ -173,7 +173,7 @@ export async function warnAction(
   if (after) await updateAction(tx, scope, before, after);
 }
 
-/** Shows people that an action which nobody holds waits for a runner. */
+/** Adds a warning to an action that no runner holds: it waits for a runner. */
 export async function warnOfRunnerWait(
   tx: WriteTransaction,
   scope: Scope,
@@ -189,7 +189,7 @@ export async function warnOfRunnerWait(
 /**
  * Updates an action, and calls the hook, since a step of it may have ended.
  *
- * @param mayHaveAgents false where no agent carries out a step of it
+ * @param mayHaveAgents false if no agent carries out a step of it
  */
 async function changeAction(
   tx: WriteTransaction,

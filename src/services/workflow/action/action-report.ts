@@ -34,7 +34,7 @@ import { carryOutStepPushes } from "./step-push.ts";
 /** An action and its environment after a report. */
 export interface ReportedAction {
   readonly action: FoundAction;
-  /** Undefined where the report did not concern it. */
+  /** Undefined if the report did not need it. */
   readonly environment: Environment | undefined;
   /** False when no agent carries out a step of it. */
   readonly mayHaveAgents: boolean;

@@ -105,20 +105,20 @@ export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
     const action = reported?.action ?? (await findAction(tx.db, scope, lease.subject_id));
     const environmentId = action?.status?.environmentId ?? "";
     const how = toActionEnd(lease, end);
-    // What nobody holds has an environment where it waited for people.
+    // An action that no runner holds has waited for people, and may have a stopped environment.
     const isReleased = how.kind === "lost" || !lease.leased_by;
     const findRemoval = () =>
       isReleased ? undefined : findActionEnvironmentRemoval(tx, scope, environmentId, reported?.environment);
-    // Meanwhile, unless the end of the action may change agents in its environment.
+    // Runs concurrently, unless the end of the action may change agents in its environment.
     const removal = reported?.mayHaveAgents === false ? findRemoval() : undefined;
-    // Its error counts only where the action has ended.
+    // An error of the removal matters only if the action has ended; it is awaited below.
     removal?.catch(() => {});
     const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgents);
     if (isReleased) await releaseActionEnvironment(tx, scope, environmentId);
     else await (await (removal ?? findRemoval()))?.();
     if (next === "ended") return removeWork(tx, lease.id);
     if (lease.runner_id === null) return releaseWork(tx, lease.id);
-    // After an approval only one runner could take it, for the sake of the environment that is lost now.
+    // After an approval only the runner with the environment could take it, and that environment is lost now.
     await removeWork(tx, lease.id);
     const found = await findActionOfExecution(tx, scope, lease.subject_id, lease.group_id);
     if (found) await queueAnywhere(tx, scope, found.execution, found.action, lease.attempt);
@@ -129,7 +129,7 @@ export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
   async credentialUse(tx, scope, lease) {
     const action = await findAction(tx.db, scope, lease.subject_id);
     const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
-    // A stopped action needs no credential any more, even when its executor has been unblocked since.
+    // A stopped action no longer needs a credential, even if its executor was unblocked since.
     if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
     const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
     const cloneUrl = pullRequestOfAction(stored.execution)?.repository?.cloneUrl;
@@ -145,11 +145,11 @@ export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
 
 /** An action that a runner may begin. */
 interface ActionToBegin extends ActionOfExecution {
-  /** The workspace that the steps before an approval left, at this runner; undefined where there are none. */
+  /** The environment of the steps before an approval, if this runner has kept it; undefined otherwise. */
   readonly kept: Environment | undefined;
 }
 
-/** Returns the action that a piece of work is for; undefined when it has ended or waits for people, and the work is removed. */
+/** Returns the action of a piece of work. If it has ended or waits for people, removes the work and returns undefined. */
 async function findActionToBegin(
   tx: WriteTransaction,
   scope: Scope,
@@ -157,7 +157,7 @@ async function findActionToBegin(
 ): Promise<ActionToBegin | undefined> {
   // The work of an action is in the group of its execution.
   const found = await (ahead?.found() ?? findActionOfExecution(tx, scope, work.subject_id, work.group_id));
-  // One of a cancelled execution has not been stopped yet by jobs/stops.ts.
+  // In a cancelled execution, jobs/stops.ts may not have stopped this action yet.
   if (!found || isFinalAction(phaseOf(found.action)) || isCancelled(found.execution)) {
     await removeWork(tx, work.id);
     return undefined;
@@ -175,7 +175,7 @@ async function findActionToBegin(
     kept = await resumeEnvironment(tx, scope, before, runnerId);
     if (!kept) before = await rewindAction(tx, scope, before);
   }
-  // A new attempt passes again what was approved in an earlier one.
+  // A new attempt passes the approval steps again that were approved in an earlier one.
   const { kind, action } = await enterNextStep(tx, scope, execution, before);
   if (kind === "ready") return { ...found, action, kept };
   await removeWork(tx, work.id);

@@ -22,9 +22,9 @@ import type { FoundAction } from "../../../store/workflow/workflow-action.ts";
 import { askApproval } from "../../approval/approval-asking.ts";
 import { cancelApproval } from "../../approval/approval-end.ts";
 
-/** A push that a pullRequest step has come to. */
+/** A push that a pullRequest step is about to make. */
 export interface AskedStepPush {
-  /** With its plan. */
+  /** The execution with its plan. */
   readonly execution: WorkflowExecution;
   readonly action: FoundAction;
   readonly environment: Environment | undefined;
@@ -32,8 +32,8 @@ export interface AskedStepPush {
 }
 
 /**
- * Asks people for the push of a pullRequest step, unless exactly that was asked for before, or the rules have stopped
- * asking meanwhile: the runner then gets those of now with its next lease.
+ * Asks people to approve the push of a pullRequest step, unless the same push was asked for before. It does not ask
+ * either if the present rules no longer require it; the runner gets these rules with its next lease.
  *
  * @throws DomainError VALUE_UNUSABLE for a remote that the environment was not made from
  */
@@ -48,7 +48,7 @@ export async function askStepPush(
   if (!step || !creator) throw new Error(`the action ${action.id} has no step to push, or nobody started it`);
   requireMadeFrom(environment?.spec?.content?.initializer, push.remote, "push.remote");
   const { agentPolicy } = (await findPolicies(tx.db, scope)).effective;
-  // The runner pushes to no default branch, and of the others it replaces commits of the same workflow alone.
+  // The runner never pushes to a default branch, and on other branches it replaces only commits of the same workflow.
   const { decision, rule } = decidePush(pushRulesOf(agentPolicy), {
     branch: step.branch,
     defaultBranch: undefined,
@@ -78,7 +78,7 @@ export async function askStepPush(
   });
 }
 
-/** Returns the digest of the push that people have approved last for the next step of an action; empty for none. */
+/** Returns the digest of the last push that people approved for the next step of an action; empty for none. */
 export async function findApprovedPushDigest(
   tx: WriteTransaction,
   scope: Scope,
@@ -88,7 +88,7 @@ export async function findApprovedPushDigest(
   return newest?.state === State.APPROVED ? newest.digest : "";
 }
 
-/** Records of approved pushes that steps have carried them out. A repeated report changes nothing. */
+/** Marks approved pushes as carried out by their steps. A repeated report changes nothing. */
 export async function carryOutStepPushes(
   tx: WriteTransaction,
   scope: Scope,

@@ -26,18 +26,18 @@ import { askApproval } from "../../approval/approval-asking.ts";
 /** The state of an action before its next step. */
 export interface EnteredStep<T> {
   /**
-   * `ready`: the next step is one for a runner. `waiting`: people must decide it. `refused`: they have denied it, or not
-   * decided in time. `done`: there is none left.
+   * `ready`: the next step is for a runner. `waiting`: people must decide it. `refused`: people denied it, or did not
+   * decide in time. `done`: no step is left.
    */
   readonly kind: "ready" | "waiting" | "refused" | "done";
   readonly action: T;
 }
 
 /**
- * Passes the approval steps that a pending action has come to, and asks people for the first one that nobody has
- * decided. What was asked in an earlier attempt is not asked again.
+ * Passes the approved steps that a pending action has reached, and asks people about the first one that is undecided.
+ * An approval that an earlier attempt asked for is not asked for again.
  *
- * @param execution with its plan
+ * @param execution the execution with its plan
  */
 export async function enterNextStep<T extends WorkflowExecutionAction>(
   tx: WriteTransaction,
@@ -67,7 +67,7 @@ export async function enterNextStep<T extends WorkflowExecutionAction>(
   }
 }
 
-/** Returns how a step for a runner goes on: a pullRequest step may have asked people for its push. */
+/** Returns the state of a step for a runner: a pullRequest step may wait for the approval of its push. */
 async function stateOfPush(
   tx: WriteTransaction,
   scope: Scope,

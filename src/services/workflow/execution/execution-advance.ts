@@ -31,7 +31,7 @@ import { enterNextStep } from "./approval-entry.ts";
  * once the others have ended, and ends the execution after the last one. It must be
  * called after every change that may allow another action to run.
  *
- * @param options.hasEndedOne true after the end of one action, which most often leaves the place of one
+ * @param options.hasEndedOne true after the end of one action, which usually lets exactly one other begin
  */
 export async function advanceExecution(
   tx: WriteTransaction,
@@ -75,7 +75,7 @@ export async function endExecution(
   await setLastCompletion(tx, scope, after.metadata?.workflowId ?? "", tx.now);
 }
 
-/** The next actions of an execution, with what their work is queued under. */
+/** The next actions of an execution, with the account and the turn that their work is queued under. */
 interface NextActions {
   readonly waiting: readonly WorkflowExecutionAction[];
   readonly accountId: string | null;
@@ -102,7 +102,7 @@ async function findNext(
  * without a possible placement fails.
  *
  * @param before number of its actions that are queued or leased
- * @param first the next one, where it has been read
+ * @param first the next action, if it was read already
  * @returns true when any action is queued or leased
  */
 async function queueActions(
@@ -123,7 +123,7 @@ async function queueActions(
     const { waiting, accountId, lastTurn } = next;
     if (waiting.length === 0) break;
     const whole = withPlan(execution, await findPlan(tx.db, scope, execution.id));
-    // Of those that are queued, or wait for people.
+    // Ids of the actions that are queued or wait for people.
     const given: string[] = [];
     const works: NewWork[] = [];
     for (const action of waiting) {

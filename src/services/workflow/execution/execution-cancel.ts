@@ -148,7 +148,7 @@ export async function stopExecution(
   return stoppedAll;
 }
 
-/** @returns true when every action that can be stopped now has been */
+/** Stops actions within a row budget. @returns true when every action that can be stopped now was stopped */
 async function stopActions(
   tx: WriteTransaction,
   scope: Scope,
@@ -199,7 +199,7 @@ async function stopAction(
 ): Promise<void> {
   await stopWork(tx, scope, WorkKind.ACTION, before.id);
   if (isAsking(before)) await cancelApprovals(tx, scope, { actionId: before.id }, "the action was stopped");
-  // No runner has it, but one keeps what the steps before the approval left.
+  // No runner holds a pending action, but one may keep the environment of the steps before an approval.
   if (countedPhaseOf(before) === "pending")
     await requestEnvironmentDeletion(tx, scope, before.status?.environmentId ?? "");
   await updateAction(tx, scope, before, after);

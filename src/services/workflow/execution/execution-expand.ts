@@ -88,7 +88,7 @@ export interface PendingSearch {
   /** Number of repositories to ask for: one more than the execution may have actions. */
   readonly limit: number;
   readonly token: string;
-  /** That of the execution's span; undefined where it has no trace. */
+  /** The execution's span; undefined without a trace. */
   readonly traceparent?: string;
 }
 

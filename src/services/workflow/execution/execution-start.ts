@@ -170,7 +170,7 @@ export function newExecutionIds(
   return { id, session: tx.newId(), workflowId: workflow.id, trace: newTrace(tx, id), now: tx.now };
 }
 
-/** Returns an execution that was inserted in this transaction as responses show it, with the counts of its actions. */
+/** Returns an execution that this transaction inserted, in the form of responses, with the counts of its actions. */
 export async function readInsertedExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -181,7 +181,7 @@ export async function readInsertedExecution(
   return stored.toResponse();
 }
 
-/** Returns the parts that an execution copies as a workflow, for the check of the size: inserted parameters may make them larger. */
+/** Returns the parts that an execution copies as a workflow, to check their size: inserted parameters may enlarge them. */
 function copiedWorkflow({
   action,
   report,

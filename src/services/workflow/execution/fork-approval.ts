@@ -41,7 +41,7 @@ export async function askForkApproval(
   });
 }
 
-/** Begins an execution that people have approved; it fails where they have not. */
+/** Begins an execution that people have approved; fails it if they have not. */
 export async function applyForkApproval(
   tx: WriteTransaction,
   scope: Scope,
@@ -60,6 +60,6 @@ export async function applyForkApproval(
   if (digest !== digestOf(forkRequest(execution).requestJson))
     return fail("approval_changed", "what was approved is not what the execution does");
   await setExpansion(tx, scope, executionId, "none");
-  // Those of a search are created by a job.
+  // The actions of a search are created by a job.
   if (!searchOf(execution.spec?.trigger?.context)) await expandExecution(tx, scope, execution);
 }

@@ -27,7 +27,10 @@ import { resolveManualStart } from "./workflow-start.ts";
 
 const START = "service.v1.WorkflowService/StartWorkflow";
 
-/** Shows what a start would do, and when time triggers come due, and writes nothing. @throws DomainError NOT_FOUND, VALUE_UNUSABLE */
+/**
+ * Returns what a start would do and when time triggers are due, without writing anything.
+ * @throws DomainError NOT_FOUND, VALUE_UNUSABLE
+ */
 export async function previewWorkflow(
   { store, now }: Pick<ServiceDependencies, "store" | "now">,
   caller: Caller,
@@ -65,7 +68,7 @@ async function previewStart(
   };
 }
 
-/** Returns nothing for an override with a malformed expression, which is why the start is refused. */
+/** Returns the parameters of the preview; none for an override with a malformed expression, which rejects the start. */
 function previewParameters(template: RenderedTemplate, parameters: Readonly<Record<string, string>>) {
   try {
     const used = missingKeys({ ...template, declared: [] }, {});
@@ -80,7 +83,10 @@ function previewParameters(template: RenderedTemplate, parameters: Readonly<Reco
   }
 }
 
-/** Returns what StartWorkflow would fail with, by the functions that it checks with and in their order. @throws DomainError NOT_FOUND */
+/**
+ * Returns the error that StartWorkflow would fail with. Calls the same checks in the same order.
+ * @throws DomainError NOT_FOUND
+ */
 async function findRefusal(
   snapshot: Snapshot,
   caller: Caller,
@@ -93,7 +99,7 @@ async function findRefusal(
     await checkStart(snapshot, await resolveManualStart(snapshot, caller, workflow, req));
     return {};
   } catch (error) {
-    // Whatever is not found is an error, as of every operation.
+    // NOT_FOUND is an error of the preview itself, as of every operation.
     if (!(error instanceof DomainError) || error.reason === ErrorReason.NOT_FOUND) throw error;
     const { reason, message, metadata } = error;
     return { refusal: { reason, message, field: metadata.field ?? "" } };

@@ -155,7 +155,7 @@ async function requireUsableContext(
   return context;
 }
 
-/** @throws DomainError CONTEXT_MISSING for a workflow without a manual trigger */
+/** Returns the context of the manual trigger. @throws DomainError CONTEXT_MISSING for a workflow without one */
 function manualContext({ spec }: Workflow): { context: WorkflowTriggerContext; triggerIndex: number } {
   const manual = manualTrigger(spec?.triggers ?? []);
   if (!manual) throw contextMissing();

@@ -35,21 +35,21 @@ export interface PendingReading {
   readonly repository: string;
   readonly number: number;
   readonly token: string;
-  /** JSON. */
+  /** JSON that the last reading stored. */
   readonly memory: string;
-  /** That of the span of the execution that opened it; undefined where it has no trace. */
+  /** The span of the execution that opened it; undefined without a trace. */
   readonly traceparent?: string;
 }
 
-/** The reasons for which the executor's credential is not used, which people have to remedy. */
+/** Reasons for which the executor's credential cannot be used, and which only people can remedy. */
 const REFUSALS: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.EXECUTOR_UNFIT,
   ErrorReason.CREDENTIAL_WITHHELD,
 ]);
 
 /**
- * Returns the pull request to read, with the token for its host of the executor or of its opener. The audit log
- * records that the token was read. One that may not be read is followed no longer, and says why.
+ * Returns the pull request to read, with the host token of its executor or opener. The audit log records that the token
+ * was read. If the token may not be used, the pull request is no longer followed, and its record says why.
  *
  * @returns undefined when there is nothing to read
  */
@@ -87,7 +87,7 @@ async function findToken(
   const subject = requireExecutor(user);
   try {
     await getExecutorAsCaller(tx, scope, subject);
-    // A person who opened one by hand has named its repository by that.
+    // A person who opens a pull request by hand chooses its repository, so only executions need the check.
     if (execution) {
       await requireTrustedSource(tx, scope, {
         host,
@@ -134,7 +134,7 @@ export async function applyReading(
 
 /** A reading that failed. */
 export interface FailedReading {
-  /** In words for people, without a secret. */
+  /** Text for people, without secrets. */
   readonly problem: string;
   /** False when the same request cannot succeed later. */
   readonly isRetriable: boolean;
@@ -142,7 +142,7 @@ export interface FailedReading {
   readonly retryAfterMs: number | undefined;
 }
 
-/** Stores that a reading failed, and when the next one is, if there is one. */
+/** Stores that a reading failed, and the time of the next one, if any. */
 export async function applyFailedReading(
   tx: WriteTransaction,
   scope: Scope,

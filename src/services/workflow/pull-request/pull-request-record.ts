@@ -12,10 +12,10 @@ import { insertPullRequest, isPullRequestKnown } from "../../../store/workflow/p
 import type { FoundAction } from "../../../store/workflow/workflow-action.ts";
 
 /**
- * Stores the pull requests that steps of an action have opened, to be followed. One that was
- * reported before, and one of a source that is at no host, is left out.
+ * Stores the pull requests that steps of an action have opened, so that they are followed. Pull requests
+ * that were reported before, or whose source is not at a host, are left out.
  *
- * @param action as it is after the report
+ * @param action the action after the report
  */
 export async function recordPullRequests(
   tx: WriteTransaction,

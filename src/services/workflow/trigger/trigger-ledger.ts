@@ -21,7 +21,7 @@ export interface TriggerOccurrence {
   readonly verdict: TriggerVerdict;
   /** Time at which it was due, in milliseconds since 1970 UTC; left out for the time of the write. */
   readonly atMs?: number;
-  /** Index of the trigger in the workflow's list; left out for an event that concerns no single trigger. */
+  /** Index of the trigger in the workflow's list; left out for an event that is not about a single trigger. */
   readonly triggerIndex?: number | undefined;
   /** Reason of the verdict, for people, without secrets. */
   readonly reason?: string;
@@ -85,7 +85,7 @@ export async function recordTriggerEvent(
 }
 
 /**
- * Records a repetition of an event that the ledger has already.
+ * Records the repetition of an event that the ledger already contains.
  *
  * @param eventId id of the existing entry
  * @param reason how it was recognized as a duplicate, for people

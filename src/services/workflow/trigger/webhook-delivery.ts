@@ -94,7 +94,7 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
         }),
       );
     }
-    // The workflow was removed meanwhile.
+    // The workflow was removed in the meantime.
     if (verdict.verified) throw deliveryUnauthenticated();
     const caller = verdict.reason === "unsigned" ? await delivery.identify() : undefined;
     if (caller) {
@@ -109,7 +109,7 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
         ),
       );
     }
-    // After the response, whose time would otherwise reveal that the workflow exists.
+    // Only after the response: its duration would otherwise reveal that the workflow exists.
     setImmediate(() => recordBadSignature(deps, workflowId, verdict.reason).catch(deps.onRecordFailure));
     throw deliveryUnauthenticated();
   };

@@ -152,7 +152,7 @@ async function fireManualTrigger(
   );
 }
 
-/** Records a delivery that concerns no single trigger. */
+/** Records a delivery that is not about a single trigger. */
 function recordDelivery(
   tx: WriteTransaction,
   delivered: VerifiedDelivery,
