@@ -7,7 +7,7 @@ import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import { readFile, writeFile } from "../store/sqlite/portable.ts";
 import { progressOf } from "./backup/backup.ts";
-import { makeFolder } from "./folders/file-access.ts";
+import { asFileError, makeFolder } from "./folders/file-access.ts";
 import { placeOf } from "./open-data.ts";
 import { addressOf, aloneOnDatabase } from "./open-database.ts";
 import { verifyAudit } from "./record/audit.ts";
@@ -85,7 +85,7 @@ async function toFolder(from: DataConfig, to: DataConfig, onProgress: CopyProgre
     aloneOnDatabase(from, () =>
       readDatabase(
         addressOf(from),
-        (source) => writeFile(file, (target) => counted(source, target, onProgress)),
+        (source) => asFileError(file, () => writeFile(file, (target) => counted(source, target, onProgress))),
         "alone",
       ),
     ),

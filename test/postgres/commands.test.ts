@@ -1,8 +1,10 @@
+import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { succeeded } from "../harness/fake-runner.ts";
+import { onOwnDisk, testWithOwnDisk } from "../harness/own-disk.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { emptyDatabase, onCluster } from "../harness/postgres-store.ts";
 import { runCommand, startServer, stopAll, type TestServer, temporaryFolder } from "../harness/server.ts";
@@ -193,4 +195,29 @@ test("backup, restore to another database, and move to a folder, with what is st
   const moved = await startServer({ dataDir: folder, args: key });
   expect(await projects(moved)).toEqual(before);
   await moved.stop();
+});
+
+testWithOwnDisk("backup and move blame the file whose disk is full, and leave nothing of it", async () => {
+  // More than the engine holds back in memory until the copy ends.
+  await onCluster(url, "update project set technical_description = repeat('x', 30000000)");
+  const folder = temporaryFolder();
+  const [file, moved] = [join(folder, "full.backup"), join(folder, "chartroom.db")];
+  const key = ["--key-file", join(dataDir, "key.json")];
+  const script = `"$@"; echo $?; find ${folder} -name 'full*' -o -name 'chartroom.db*'`;
+  for (const [blamed, ...args] of [
+    [file, "backup", file, "--database-url", url],
+    [moved, "move", "--from", url, "--to", folder, ...key],
+  ] as const) {
+    // There is no room for the empty tables, or for some of the rows.
+    for (const size of ["128k", "8m"]) {
+      const [program = "", ...rest] = onOwnDisk(folder, `size=${size}`);
+      const all = [...rest, "sh", "-c", script, "sh", process.execPath, "bin/chartroom.js", ...args];
+      const { stderr, stdout } = spawnSync(program, all, { encoding: "utf8" });
+      expect([size, stderr.replace(/^copying .*\n/gm, ""), stdout.replace(/^copying .*\n/gm, "")]).toEqual([
+        size,
+        `chartroom: ${blamed} cannot be written: the disk is full: make room there, or use another disk\n`,
+        "1\n",
+      ]);
+    }
+  }
 });

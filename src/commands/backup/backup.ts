@@ -4,7 +4,7 @@ import { type DataConfig, keyFileOf } from "../../config/config.ts";
 import { copyRows } from "../../store/copy-rows.ts";
 import { backUp, restore } from "../../store/sqlite/backup.ts";
 import { readFile, writeFile } from "../../store/sqlite/portable.ts";
-import { makeFolder, writeProblem } from "../folders/file-access.ts";
+import { asFileError, isUnwritten, makeFolder, writeProblem } from "../folders/file-access.ts";
 import { placeOf } from "../open-data.ts";
 import { addressOf, aloneOnDatabase, asDatabaseError } from "../open-database.ts";
 import { StartError } from "../start-error.ts";
@@ -31,7 +31,9 @@ export async function createBackup(
     const { readDatabase } = await import("../../store/postgres/portable.ts");
     await writeFile(file, (target) =>
       asDatabaseError(config, () =>
-        readDatabase(addressOf(config), (source) => copyRows(source, target, progressOf(print))),
+        readDatabase(addressOf(config), (source) =>
+          asFileError(file, () => copyRows(source, target, progressOf(print))),
+        ),
       ),
     );
   });
@@ -93,7 +95,8 @@ async function asStartError(target: string, work: () => Promise<unknown>): Promi
     if (error instanceof StartError) throw error;
     // An error of the system names a draft, and has no words for people.
     const { syscall, message } = error as NodeJS.ErrnoException;
-    const sentence = syscall ? `${target} cannot be written: ${writeProblem(error)}` : message;
+    const sentence =
+      syscall || isUnwritten(error) ? `${target} cannot be written: ${writeProblem(error)}` : message;
     throw new StartError(sentence, { cause: error });
   }
 }

@@ -12,7 +12,11 @@ const FILE_PROBLEMS: Readonly<Record<string, string>> = {
   ENOTDIR: "it, or a part of its path, is a file",
   EISDIR: "it is a folder",
   ENAMETOOLONG: "its name is too long",
+  SQLITE_FULL: "the disk is full: make room there, or use another disk",
 };
+
+/** Codes of the engine of database files when one cannot be written. */
+const UNWRITTEN = /^SQLITE_(FULL|IOERR_(WRITE|FSYNC|TRUNCATE))$/;
 
 /** Errors about a folder that is to be made. */
 const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
@@ -25,6 +29,24 @@ const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
 export function writeProblem(error: unknown): string {
   const { code = "", message } = error as NodeJS.ErrnoException;
   return { ...FILE_PROBLEMS, ENOENT: "the system lets nobody make a file there" }[code] ?? message;
+}
+
+/** Returns whether an error is that of a database file that could not be written. */
+export function isUnwritten(error: unknown): boolean {
+  return UNWRITTEN.test((error as { readonly code?: string }).code ?? "");
+}
+
+/**
+ * Runs work that fills a database file, and may use another database.
+ * @throws StartError that names the file when it is the file that cannot be written; other errors as they are
+ */
+export async function asFileError<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isUnwritten(error)) throw error;
+    throw new StartError(`${file} cannot be written: ${writeProblem(error)}`, { cause: error });
+  }
 }
 
 /**

@@ -43,7 +43,7 @@ export async function readFile<T>(file: string, use: (source: RowSource) => Prom
  */
 export async function writeFile<T>(file: string, fill: (target: RowSink) => Promise<T>): Promise<T> {
   const draft = `${file}.draft`;
-  rmSync(draft, { force: true });
+  removeDraft(draft);
   writeFileSync(draft, "", { mode: 0o600, flag: "wx" });
   const raw = new Database(draft);
   try {
@@ -63,8 +63,13 @@ export async function writeFile<T>(file: string, fill: (target: RowSink) => Prom
     return result;
   } finally {
     raw.close();
-    rmSync(draft, { force: true });
+    removeDraft(draft);
   }
+}
+
+/** Removes a draft with its journal, which the engine leaves where the disk is full or the process ended. */
+function removeDraft(draft: string): void {
+  for (const each of [`${draft}-journal`, draft]) rmSync(each, { force: true });
 }
 
 /** The triggers refuse changed audit rows and count what is stored, which the rows say already. */
