@@ -11,33 +11,34 @@ export interface BatchAnswer {
   readonly command: string;
 }
 
-/** The message that asks for the answer: its letter, and its length without that. */
+/** The Sync message, which asks for the answer: its letter, and its length without that letter. */
 const SYNC = Buffer.from([83, 0, 0, 0, 4]);
 
 interface Statement {
   readonly query: pg.QueryConfig;
   readonly resolve: (answer: BatchAnswer) => void;
   readonly reject: (error: Error) => void;
-  /** Called instead of `reject` where the engine has skipped it, since one before it failed. */
+  /** Called instead of `reject` when the engine skipped the statement because an earlier one failed. */
   readonly skip?: (() => void) | undefined;
 }
 
-/** A list of the connection that its declarations leave out: the texts of statements on their way, by their names. */
+/** A field of the connection that the driver's declarations omit: the texts of statements in flight, by name. */
 interface Submitted {
   readonly submittedNamedStatements: Record<string, string>;
 }
 
 /**
- * Statements that the engine carries out in their order and answers in one piece, behind the last of them. Where one
- * fails, the engine skips those after it, which fail with the same error unless they say what to do. The columns of a
- * prepared statement are described as it first runs on the connection, and not again: one whose columns have changed
+ * Statements that the engine executes in order and answers together, after the last of them. When one fails, the
+ * engine skips the rest, which fail with the same error unless they have a `skip` function. The columns of a prepared
+ * statement are described when it first runs on the connection, and not again: a statement whose columns have changed
  * fails.
  */
 export class Batch extends DriverQuery {
   readonly #known: Map<string, readonly Column[]>;
   /**
-   * Those without an answer, the next one first. One that has its answer is let go of: a batch outlives collections of
-   * the young generation, and the rows that it leads to would go to the old one with it.
+   * Statements without an answer, the next one first. A statement is released once it has its answer: a batch outlives
+   * collections of the young generation, and would otherwise move the rows it references to the old generation with
+   * it.
    */
   #statements: Statement[] = [];
   #connection: (pg.Connection & Submitted) | undefined;
@@ -48,11 +49,11 @@ export class Batch extends DriverQuery {
   constructor(known: Map<string, readonly Column[]>) {
     super("");
     this.#known = known;
-    // The driver puts one of its own around it, to know when the answer is there.
+    // The driver wraps the callback in its own, to know when the answer has arrived.
     this.callback = () => {};
   }
 
-  /** Adds a statement. @param skip called instead of `reject` where the engine has skipped it */
+  /** Adds a statement. @param skip called instead of `reject` when the engine skipped it */
   add(
     query: pg.QueryConfig,
     resolve: Statement["resolve"],
@@ -73,13 +74,13 @@ export class Batch extends DriverQuery {
       reject(failure);
       return false;
     });
-    // In one buffer: the stream takes much longer for many small ones, and the system for two sends.
+    // Sent as one buffer: many small writes are much slower in the stream, and two buffers cost two system calls.
     connection.stream.write(messages.take());
     this.#expectNext();
     return null;
   }
 
-  /** Lets a statement be parsed when it is sent again, unless the engine has parsed it. */
+  /** Makes a statement be parsed when it is sent again, unless the engine has parsed it. */
   #forget({ name }: pg.QueryConfig): void {
     if (name !== undefined) delete this.#connection?.submittedNamedStatements[name];
   }
@@ -119,7 +120,7 @@ export class Batch extends DriverQuery {
     this.#statements = [];
     this.#expectNext();
     const isLost = isBroken(error);
-    // All of them before one is sent again, which has it parsed.
+    // Done for all of them before one is sent again and parsed again.
     for (const { query } of unanswered) this.#forget(query);
     for (const [index, { reject, skip }] of unanswered.entries()) {
       if (skip && index > 0 && !isLost) skip();

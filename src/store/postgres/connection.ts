@@ -27,8 +27,8 @@ import { toStored } from "./text.ts";
 import { WriteClient } from "./write-client.ts";
 
 /**
- * Time after which a query of a server that has no answer counts as lost with its connection, in milliseconds: a
- * network that is cut says nothing. The limits of the engine come first. Commands may wait longer.
+ * Time in milliseconds after which a server treats an unanswered query, and its connection, as lost: a cut network
+ * reports nothing. The engine's own limits are shorter. Commands may wait longer.
  */
 const ANSWER_LIMIT_MS: Readonly<Record<ConnectionRole, number>> = {
   read: READ_LIMIT_MS + 2_000,
@@ -44,7 +44,7 @@ export interface DatabaseAddress {
   readonly password?: string | undefined;
 }
 
-/** Returns the URL with the password in it: what the driver reads from a URL goes before all else that it is given. */
+/** Returns the URL including the password: the driver prefers what it reads from a URL to any other option. */
 function withPassword({ url, password }: DatabaseAddress): string {
   if (password === undefined) return url;
   const full = new URL(url);
@@ -52,7 +52,7 @@ function withPassword({ url, password }: DatabaseAddress): string {
   return full.href;
 }
 
-/** Returns what the driver needs for a connection of one role. */
+/** Returns the driver's options for a connection of one role. */
 function clientConfig(address: DatabaseAddress, role: ConnectionRole): pg.ClientConfig {
   return {
     connectionString: withPassword(address),
@@ -67,22 +67,22 @@ function clientConfig(address: DatabaseAddress, role: ConnectionRole): pg.Client
   };
 }
 
-/** Returns what the driver needs for a session. @param hasAnswerLimit false for long queries, such as migrations */
+/** Returns the driver's options for a session. @param hasAnswerLimit false for long queries, such as migrations */
 export const sessionConfig = (address: DatabaseAddress, hasAnswerLimit = false): pg.ClientConfig => ({
   ...clientConfig(address, "session"),
   ...(hasAnswerLimit && { query_timeout: ANSWER_LIMIT_MS.session }),
 });
 
 /**
- * Returns what the driver needs for a connection that any release of the engine takes: older ones end a connection
- * whose settings they do not know, before anything can say which release they are.
+ * Returns the driver's options for a connection that any release of the engine accepts. Older releases close a
+ * connection with settings they do not know, before their version can be read.
  */
 export const plainConfig = (address: DatabaseAddress): pg.ClientConfig => ({
   ...sessionConfig(address),
   options: "-c timezone=UTC -c synchronous_commit=on",
 });
 
-/** Gives a plain connection the settings of a session, so that one that vanishes does not keep its locks. */
+/** Applies the session settings to a plain connection, so that its locks are released if it vanishes. */
 export async function applySessionSettings(client: pg.ClientBase): Promise<void> {
   await client.query("select set_config(key, value, false) from json_each_text($1)", [
     JSON.stringify(settingsOf("session")),
@@ -99,14 +99,14 @@ export function openPool(
   const limits = isServer && { query_timeout: ANSWER_LIMIT_MS[role] };
   const Client = role === "write" ? WriteClient : OneAtATimeClient;
   const pool = new pg.Pool({ ...clientConfig(address, role), ...limits, max, Client });
-  // A connection that breaks while nobody uses it leaves the pool; the next query opens another.
+  // An idle connection that breaks is removed from the pool; the next query opens another.
   pool.on("error", () => {});
-  // One that breaks while it is used fails its query as well; the event alone would end the process.
+  // When a connection breaks in use, its query fails too; an unhandled event would end the process.
   pool.on("connect", (client) => void client.on("error", () => {}));
   return pool;
 }
 
-/** Waits for an end in good order, and no longer than this, in milliseconds: the database may not answer. */
+/** Waits for an orderly end, at most this long in milliseconds: the database may not answer. */
 export async function waitForEnd(ending: Promise<unknown>, limitMs: number): Promise<void> {
   const over = Promise.withResolvers<void>();
   const timer = setTimeout(over.resolve, limitMs);
@@ -114,7 +114,8 @@ export async function waitForEnd(ending: Promise<unknown>, limitMs: number): Pro
 }
 
 /**
- * Opens connections for short reads, which answer queries in their order. Nothing connects before the first query.
+ * Opens connections for short reads, each of which answers its queries in order. Nothing connects before the first
+ * query.
  * @param isServer false for commands
  */
 export function openPipelines(address: DatabaseAddress, connections: number, isServer = false): Pipelines {
@@ -204,8 +205,8 @@ const builders = new WeakMap<pg.ClientBase, Kysely<Schema>>();
 const guards = new WeakMap<pg.ClientBase, HeldLocks>();
 
 /**
- * Returns the query builder of one connection that writes, the same at each call: its queries stay compiled and
- * prepared. Prepared changes are sent ahead of what follows them, which fails with their errors.
+ * Returns the query builder of one write connection, the same at each call, so that its queries stay compiled and
+ * prepared. Prepared changes are sent without waiting; the statements after a failed one get its error.
  */
 export function builderOfClient(client: WriteClient): Kysely<Schema> {
   const known = builders.get(client);

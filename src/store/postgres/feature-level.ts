@@ -5,15 +5,15 @@ import { excludeLevel, holdLevel, lockForWrite } from "./locks.ts";
 import { isEngineFailure, storageProblem } from "./storage-problem.ts";
 
 /**
- * Looks, of one a second, at which no server of the level may have been there before it is raised: when the database
- * was away, a server tries to come back at least every 5 s.
+ * Number of consecutive checks, one a second, that must find no server of an older level before the level is raised.
+ * After an outage of the database, a server tries to reconnect at least every 5 s.
  */
 const SETTLED_LOOKS = 10;
 
 /** Returns the feature level of the data. */
 export async function readLevel(client: pg.ClientBase): Promise<number> {
   const { rows } = await client.query<{ level: number }>("select current_feature_level() as level");
-  // Connections outside of the pools return whole numbers as texts.
+  // Connections outside the pools return whole numbers as text.
   return Number(rows[0]?.level);
 }
 
@@ -33,8 +33,8 @@ export async function requireLevel(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * Raises the feature level in a transaction that excludes older servers for as long.
- * @returns false when one runs
+ * Raises the feature level in a transaction that excludes older servers until it ends.
+ * @returns false when an older server runs
  */
 export async function raiseLevelTo(client: pg.ClientBase, level: number): Promise<boolean> {
   for (let older = await readLevel(client); older < level; older++)
@@ -43,7 +43,7 @@ export async function raiseLevelTo(client: pg.ClientBase, level: number): Promis
   return true;
 }
 
-/** Compares this release with the data at each write, and knows why it must not write any more. */
+/** Compares this release with the data at each write, and keeps the reason why it can no longer write. */
 export class LevelCheck {
   #problem: string | undefined;
 
@@ -60,7 +60,7 @@ export class LevelCheck {
   }
 }
 
-/** Raises the feature level step by step, while this process leads. */
+/** Raises the feature level step by step, while this process is the leader. */
 export class LevelRaiser {
   readonly #pool: pg.Pool;
   readonly #leads: () => boolean;
@@ -100,7 +100,7 @@ export class LevelRaiser {
     const isThere = !(await excludeLevel(client, this.#known));
     this.#settledLooks = isThere ? 0 : this.#settledLooks + 1;
     if (this.#settledLooks < SETTLED_LOOKS) return undefined;
-    // Waits for writes that began below the level: of a server that is suspended, the session may have ended first.
+    // Waits for writes that began at the lower level: the session of a suspended server may have ended before them.
     await lockForWrite(client, "installation");
     const level = this.#known + 1;
     await raiseLevelTo(client, level);

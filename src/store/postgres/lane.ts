@@ -12,7 +12,7 @@ export interface WaitingWrite {
   /** True for a write of a job. */
   readonly isJob: boolean;
   readonly signal: AbortSignal | undefined;
-  /** Time when its caller ceases to wait, by performance.now(); undefined if never. */
+  /** Time at which its caller stops waiting, by performance.now(); undefined if never. */
   readonly deadline: number | undefined;
   /** Time until which it waits for its locks, by performance.now(). */
   readonly waitsUntil: number;
@@ -21,13 +21,14 @@ export interface WaitingWrite {
 }
 
 /**
- * Time for which a transaction waits for its locks before it lets others have its turn, in milliseconds: so long for each
- * one of the lane that has done so, up to the most. One that leaves loses its place before those of other servers.
+ * Time in milliseconds that a transaction waits for its locks before it lets others run. It grows by WAIT_MS with each
+ * failed attempt of the lane, up to MAX_WAIT_MS. A transaction that stops waiting loses its place in the queue before
+ * those of other servers.
  */
 const WAIT_MS = 200;
-const MOST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 
-/** Interval at which a lane that is held up looks for writes that have waited for long enough, in milliseconds. */
+/** Interval in milliseconds at which a blocked lane looks for writes that have waited too long. */
 const LOOK_MS = 50;
 
 /** The writes of one process that wait for the same locks. */
@@ -36,18 +37,18 @@ export class Lane {
   /** Undefined for bookkeeping, which locks no organization. */
   readonly locks: LockSet | undefined;
   readonly keys: readonly string[];
-  /** The work on them; undefined while there is none. */
+  /** The task that runs the lane's writes; undefined while there is none. */
   running: Promise<void> | undefined;
   readonly #writes: WaitingWrite[] = [];
   readonly #stopListening = new Map<WaitingWrite, () => void>();
   readonly #onCount: (by: number) => void;
-  /** Number of transactions that have waited for the locks in vain, since one had them. */
+  /** Number of transactions that failed to get the locks since the last one that got them. */
   #inVain = 0;
-  /** Time since which it waits for the locks, by performance.now(). */
+  /** Time at which it began to wait for the locks, by performance.now(). */
   #waitsSince: number | undefined;
   #looks: NodeJS.Timeout | undefined;
 
-  /** @param onCount called with how many more writes wait, or with a negative number */
+  /** @param onCount called with the change in the number of waiting writes, negative when some leave */
   constructor(name: string, locks: LockSet | undefined, onCount: (by: number) => void) {
     this.name = name;
     this.locks = locks;
@@ -59,13 +60,15 @@ export class Lane {
     return this.#writes.length === 0;
   }
 
-  /** The purpose of the next transaction: that of a job if any waits, so that it need not wait with others. */
+  /**
+   * The purpose of the next transaction: that of a job if any job waits, so that the job's own connection can be used.
+   */
   get purpose(): Purpose {
     if (!this.locks) return "bookkeeping";
     return this.#writes.some(({ isJob }) => isJob) ? "job" : "request";
   }
 
-  /** Adds a write; one whose signal is aborted leaves at once. */
+  /** Adds a write; one whose signal is aborted leaves the lane at once. */
   add(write: WaitingWrite): void {
     this.#writes.push(write);
     this.#onCount(1);
@@ -93,25 +96,25 @@ export class Lane {
     }
   }
 
-  /** Puts writes back in front, to be tried again. */
+  /** Puts writes back at the front, to be tried again. */
   putBack(writes: readonly WaitingWrite[]): void {
     this.#writes.unshift(...writes);
     this.#onCount(writes.length);
   }
 
-  /** True when the last transaction has waited for the locks in vain. */
+  /** True when the last transaction failed to get the locks. */
   get isHeldUp(): boolean {
     return this.#inVain > 0;
   }
 
-  /** Begins to wait for the locks. @returns for how long the transaction does so, in milliseconds */
+  /** Starts waiting for the locks. @returns the time that the transaction waits, in milliseconds */
   beginWait(now: number): number {
     this.#waitsSince ??= now;
     const longest = Math.max(...this.#writes.map(({ waitsUntil }) => waitsUntil - now));
-    return Math.max(1, Math.ceil(Math.min(longest, (this.#inVain + 1) * WAIT_MS, MOST_WAIT_MS)));
+    return Math.max(1, Math.ceil(Math.min(longest, (this.#inVain + 1) * WAIT_MS, MAX_WAIT_MS)));
   }
 
-  /** Notes that a transaction has waited in vain, and rejects each write once it has waited for long enough. */
+  /** Records that a transaction failed to get the locks, and rejects each write that has waited too long. */
   holdUp(error: (write: WaitingWrite) => unknown): void {
     this.#inVain += 1;
     clearInterval(this.#looks);
@@ -120,7 +123,7 @@ export class Lane {
     this.#looks = setInterval(look, LOOK_MS);
   }
 
-  /** Notes that a transaction has the locks, or that none waits. @returns the time since the wait began */
+  /** Records that a transaction has the locks, or that none waits. @returns the time since the wait began */
   endWait(now: number): number {
     const waitsSince = this.#waitsSince ?? now;
     this.#waitsSince = undefined;
@@ -129,7 +132,7 @@ export class Lane {
     return now - waitsSince;
   }
 
-  /** Rejects the writes that have waited for long enough by `until`. */
+  /** Rejects the writes whose time limit for the locks is at or before `until`. */
   reject(error: (write: WaitingWrite) => unknown, until = Number.POSITIVE_INFINITY): void {
     const over = this.#writes.filter(({ waitsUntil }) => waitsUntil <= until);
     for (const write of over) {

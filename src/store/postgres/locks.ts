@@ -3,8 +3,8 @@ import type pg from "pg";
 import type { Lock } from "../store.ts";
 
 /**
- * The advisory locks of the program. Those with two numbers and those with one are different to the engine, so that
- * those of the installation and of jobs can never be those of an organization.
+ * The advisory locks of the program. The engine keeps locks with two numbers apart from those with one, so a lock of
+ * the installation or of jobs never collides with one of an organization.
  */
 const INSTALLATION = {
   space: 0x43_48_41_52,
@@ -13,7 +13,7 @@ const INSTALLATION = {
   presence: 3,
   jobs: 4,
   jobWrites: 5,
-  /** Of what belongs to no organization. */
+  /** The lock of data that belongs to no organization. */
   common: 6,
 } as const;
 
@@ -26,7 +26,7 @@ const MIGRATION_LOOK_MS = 200;
 /** The locks of one transaction. */
 export type LockSet = readonly Lock[] | "installation";
 
-/** The error of a write that needs more locks than it has, as it found by reading under those that it has. */
+/** The error of a write that found, by reading under its locks, that it needs more locks. */
 export class LocksGrew extends Error {
   readonly missing: readonly Lock[];
 
@@ -36,15 +36,18 @@ export class LocksGrew extends Error {
   }
 }
 
-/** The key of what belongs to no organization; no key of an organization is such a text. */
+/** The key for data that belongs to no organization; it differs from every organization's key. */
 const COMMON = "common";
 
-/** Returns the key of an organization's lock: 64 bits of a hash of its id. Two with one key wait for each other. */
+/**
+ * Returns the key of an organization's lock: 64 bits of a hash of its id. Two organizations with the same key share a
+ * lock.
+ */
 export function organizationKey(organizationId: string): string {
   return createHash("sha256").update(organizationId).digest().readBigInt64BE().toString();
 }
 
-/** Returns the keys of a write's locks, each once, in the order in which they are taken. */
+/** Returns the keys of a write's locks, without duplicates, in the order in which they are taken. */
 export function keysOf(locks: LockSet): string[] {
   if (locks === "installation") return ["installation"];
   const organizations = locks.filter((lock) => lock !== null).map(organizationKey);
@@ -52,11 +55,11 @@ export function keysOf(locks: LockSet): string[] {
 }
 
 /**
- * Takes the locks of a write: a shared one of the installation and then those of its keys, in their order, or that of
- * the installation alone. It is the transaction's first statement and reads no row before it has them, so that the next
- * one sees what the holder before has committed.
- * @param waitMs time for which it waits for each lock; by default that of the connection, which holds for what follows
- * @returns the feature level of the data, which nobody raises while these locks are held
+ * Takes the locks of a write: either the lock of the installation alone, or a shared lock of the installation followed
+ * by those of its keys, in order. It is the transaction's first statement and reads no row before it has the locks, so
+ * that the next statement sees what the previous holder committed.
+ * @param waitMs time to wait for each lock; by default that of the connection, which also applies to later statements
+ * @returns the feature level of the data, which cannot be raised while these locks are held
  */
 export async function lockForWrite(client: pg.ClientBase, locks: LockSet, waitMs?: number): Promise<number> {
   const { space, installation, common } = INSTALLATION;
@@ -82,7 +85,9 @@ export async function lockForWrite(client: pg.ClientBase, locks: LockSet, waitMs
   return rows[0]?.level ?? 0;
 }
 
-/** Takes the lock of the installation for the transaction, before the tables can tell their level. */
+/**
+ * Takes the lock of the installation for the transaction, at a time when the tables may not yet hold a feature level.
+ */
 export async function lockInstallation(client: pg.ClientBase): Promise<void> {
   await client.query("select pg_advisory_xact_lock($1::int, $2::int)", [
     INSTALLATION.space,
@@ -91,8 +96,8 @@ export async function lockInstallation(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * Takes the lock under which migrations run, for the session. It asks again and again, since the engine builds an
- * index only when every statement that began before has ended, and so also one that waits for this lock.
+ * Takes the lock under which migrations run, for the session. It polls instead of blocking: to build an index, the
+ * engine waits for every earlier statement to end, which would include one that waits for this lock.
  */
 export async function lockForMigration(client: pg.ClientBase): Promise<void> {
   for (;;) {
@@ -112,10 +117,10 @@ export async function unlockMigration(client: pg.ClientBase): Promise<void> {
   ]);
 }
 
-/** The presence of a process at the database: as one of the servers, as the only process, or alongside the servers. */
+/** How a process uses the database: as one of the servers, as the only process, or alongside the servers. */
 export type Presence = "server" | "alone" | "alongside";
 
-/** The error of a process that cannot be there as it asks, because of others. */
+/** The error of a process whose presence conflicts with that of another process. */
 export class PresenceRefused extends Error {
   override readonly name = "PresenceRefused";
 }
@@ -136,7 +141,7 @@ export async function holdPresence(client: pg.ClientBase, presence: Presence): P
   );
 }
 
-/** Holds the lock of a server's feature level for the session; it waits while the level is raised past it. */
+/** Holds the lock of a server's feature level for the session; it waits while the level is being raised. */
 export async function holdLevel(client: pg.ClientBase, level: number): Promise<void> {
   await client.query("select pg_advisory_lock_shared($1::int, $2::int)", [LEVELS, level]);
 }
@@ -155,7 +160,7 @@ export async function excludeLevel(client: pg.ClientBase, level: number): Promis
 
 /**
  * Takes the lock of the process that runs the jobs, for the session.
- * @returns false while another has it, or while a job's write of the one before goes on
+ * @returns false while another process has it, or while a job's write of the previous holder still runs
  */
 export async function tryToLead(client: pg.ClientBase): Promise<boolean> {
   const { space, jobs, jobWrites } = INSTALLATION;
@@ -174,9 +179,9 @@ export async function tryToLead(client: pg.ClientBase): Promise<boolean> {
 }
 
 /**
- * Returns whether the session of a process still holds the lock of the jobs. Asked in the transaction of a job's
- * write, after its locks were taken: a process that was suspended for so long that another leads writes nothing, and
- * another leads only when this transaction has ended.
+ * Returns whether the session of a process still holds the lock of the jobs. It is called in the transaction of a
+ * job's write, after its locks were taken. A process that was suspended long enough to lose the lead therefore writes
+ * nothing, and no other process becomes leader until this transaction has ended.
  */
 export async function stillLeads(client: pg.ClientBase, processId: number): Promise<boolean> {
   const { space, jobs, jobWrites } = INSTALLATION;

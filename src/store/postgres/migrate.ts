@@ -47,28 +47,28 @@ import * as eightieth from "./migrations/0071-0080/0080-held-work-by-needs.ts";
 import { lastMigrations } from "./migrations/0081-0090/last-migrations.ts";
 import { isRetryable, isTimeout } from "./storage-problem.ts";
 
-/** A migration, of the same number as the one of SQLite that makes the same tables. Servers write meanwhile. */
+/** A migration with the number of the SQLite migration that creates the same tables. Servers keep writing meanwhile. */
 export type Migration = { readonly name: string } & (TableMigration | IndexMigration | FillMigration);
 
-/** Changes tables in one transaction. Servers of the release before go on with the changed tables. */
+/** Changes tables in one transaction. Servers of the previous release continue to work with the changed tables. */
 interface TableMigration {
   readonly statements: string;
-  /** Lowest feature level of servers that can go on; they must be stopped below it. Default: that of the data. */
+  /** Lowest feature level of servers that may keep running; others must be stopped. Default: that of the data. */
   readonly lowestLevel?: number;
 }
 
-/** Builds indexes outside of a transaction, while servers write. SQLite has no number for it. */
+/** Builds indexes outside of a transaction, while servers write. It has no counterpart in SQLite. */
 interface IndexMigration {
   /** Statements that define the functions that the indexes use; they can be repeated. */
   readonly functions?: string;
   readonly indexes: readonly IndexDefinition[];
   /** Names of indexes that these replace. */
   readonly drops?: readonly string[];
-  /** Statements about indexes that are there; they can be repeated. */
+  /** Statements about existing indexes; they can be repeated. */
   readonly settings?: string;
 }
 
-/** Rewrites rows in portions, while no server runs; a start that is killed in between goes on at the next. */
+/** Rewrites rows in portions, while no server runs; if the process is killed in between, the next start continues. */
 interface FillMigration {
   readonly fills: readonly RowFill[];
 }
@@ -163,8 +163,8 @@ export async function requireMigrated(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * Migrates the schema to the newest form. Servers may call this at once: they wait for each other. What a newer
- * release has added stays: its tables serve this one too while the feature level is one that this release knows.
+ * Migrates the schema to the newest form. Several servers may call this at the same time: they wait for each other.
+ * Additions of a newer release stay: this release can use those tables while it knows the feature level of the data.
  * @returns the names of the migrations that ran
  * @throws NewerData; Error with a sentence for the operator when a migration cannot run now
  */
@@ -201,7 +201,7 @@ export async function migrate(
       }
       ran.push(migration.name);
     }
-    // A new database has no rows that an older server could know.
+    // A new database has no rows for an older server to misread.
     if (rows.length === 0) await raiseLevelTo(client, FEATURE_LEVEL);
     return ran;
   } finally {
@@ -212,7 +212,7 @@ export async function migrate(
 const note = (client: pg.ClientBase, position: number, name: string) =>
   client.query("insert into migration (position, name) values ($1, $2)", [position, name]);
 
-/** Time for which a migration waits for tables at a time: all that comes after it waits behind it for as long. */
+/** Maximum wait of a migration for the lock of a table, per attempt: later statements on the table queue behind it. */
 const LOCK_TIMEOUT_MS = 3_000;
 
 /** Attempts to change tables that are in use, with a second between them. */
@@ -226,7 +226,7 @@ async function changeTables(
   for (let attempt = 1; ; attempt++) {
     await client.query(`begin; set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
     try {
-      // Writes under way have ended, and later ones see the tables as they are then.
+      // Earlier writes have ended by then, and later ones see the changed tables.
       await lockInstallation(client);
       const { lowestLevel, statements, name } = migration;
       if (lowestLevel !== undefined && !(await raiseLevelTo(client, lowestLevel)))
@@ -258,7 +258,7 @@ async function replaceIndexes(client: pg.ClientBase, migration: IndexMigration):
   if (settings !== undefined) await client.query(settings);
 }
 
-/** Builds an index that is not there. One that is invalid was cut short, and is removed before. */
+/** Builds a missing index. An invalid index is left from an interrupted build, and is removed first. */
 async function buildIndex(
   client: pg.ClientBase,
   { name, isUnique, definition }: IndexDefinition,
@@ -274,7 +274,7 @@ async function buildIndex(
 
 type EarlierRow = Parameters<RowFill["rewrite"]>[0];
 
-/** Rewrites the rows of a table that are still to be, in portions, while no server uses it. */
+/** Rewrites the remaining rows of a table in portions, while no server uses it. */
 async function fillRows(client: pg.ClientBase, fill: RowFill, report: FillProgress): Promise<void> {
   const { table, marker, rewrite } = fill;
   const counted = await client.query<{ total: string }>(

@@ -1,11 +1,11 @@
 import pg from "pg";
 
 /**
- * A connection that sends a query when the ones before it have ended, in the order of the calls. Code over a
- * transaction may ask for several things at once; the driver means to take one query at a time.
+ * A connection that sends each query after the previous ones have ended, in the order of the calls. Code in a
+ * transaction may issue several queries at once; the driver expects one at a time.
  */
 export class OneAtATimeClient extends pg.Client {
-  /** Resolves when the query that was called last has ended; undefined while there is none. */
+  /** Resolves when the latest query has ended; undefined while there is none. */
   #last: Promise<void> | undefined;
 
   override query(...args: unknown[]): never {
@@ -16,7 +16,7 @@ export class OneAtATimeClient extends pg.Client {
     };
     const last = result.then(forget, forget);
     this.#last = last;
-    // Of the driver's many forms the one that returns a promise is used; `never` fits the declarations of all.
+    // Of the driver's many overloads only the one that returns a promise is used; `never` fits the declarations of all.
     return result as never;
   }
 }

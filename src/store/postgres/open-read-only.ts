@@ -8,7 +8,7 @@ import { storageProblem } from "./storage-problem.ts";
 import { rollback, tryInsert } from "./transaction.ts";
 
 /**
- * Opens a database for reading, in the one state that it has now, without changing a row and without migrating it.
+ * Opens a consistent snapshot of a database for reading, without changing a row or migrating it.
  * @throws Error with a sentence for the operator when another release wrote it
  */
 export async function openReadOnlyDatabase(address: DatabaseAddress): Promise<ReadOnlyStore> {
@@ -24,20 +24,20 @@ export async function openReadOnlyDatabase(address: DatabaseAddress): Promise<Re
   return { reader: builderOver((query) => client.query(query), true), close: () => client.end() };
 }
 
-/** The facts that a database tells of itself. */
+/** Facts about a database, as it reports them. */
 export interface DatabaseReport {
   /** Release of the engine, such as `18.1`. */
   readonly release: string;
   readonly isReadOnly: boolean;
-  /** Why it takes no changes, though it is not read-only; undefined where it does, and where it has no tables yet. */
+  /** Why it accepts no changes, though it is not read-only; undefined where it accepts them or has no tables yet. */
   readonly problem: string | undefined;
   /** Milliseconds by which its clock is ahead of this machine's; negative when it is behind. */
   readonly aheadMs: number;
 }
 
 /**
- * Connects to a database, asks what it is, and tries a change, which it takes back.
- * @param connections that a server opens at most
+ * Connects to a database, reads its properties, and tries a change, which it rolls back.
+ * @param connections maximum number of connections that a server opens
  * @throws Error with a sentence for the operator when it cannot be reached, or cannot hold the tables
  */
 export async function inspectDatabase(
@@ -60,7 +60,7 @@ export async function inspectDatabase(
       release: row?.release ?? "",
       isReadOnly,
       problem: isReadOnly ? undefined : await changeProblem(client),
-      // What lies between is the way there and back.
+      // The rest of the elapsed time is the network round trip.
       aheadMs: Number(row?.clock) - (before + now()) / 2,
     };
   } finally {

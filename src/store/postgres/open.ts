@@ -42,9 +42,11 @@ export interface PostgresStoreOptions extends DatabaseAddress {
   readonly newId: () => string;
   /** Makes the hashes of audit rows. */
   readonly audit: AuditSeal;
-  /** The operating system's user who runs the process; the record names it for what the operator does. Default none. */
+  /**
+   * The operating system's user who runs the process, recorded as the author of the operator's changes. Default none.
+   */
   readonly operatorName?: string;
-  /** Bytes that one organization may store. Default: no bound, as for what the operator does. */
+  /** Maximum bytes that one organization may store. Default: unlimited, as for the operator's commands. */
   readonly quotaBytes?: number;
   /** Called for each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: MigrateOptions["begins"];
@@ -54,16 +56,16 @@ export interface PostgresStoreOptions extends DatabaseAddress {
   readonly presence?: Presence;
   /** Connections for reads, and as many for writes. Default {@link CONNECTIONS}. */
   readonly connections?: number;
-  /** Returns when the caller of the present operation ceases to wait, by performance.now(). Default never. */
+  /** Returns when the caller of the current operation stops waiting, by performance.now(). Default never. */
   readonly deadline?: () => number | undefined;
   /** Maximum time for which a group of writes works; tests give it enough for all. */
   readonly groupMs?: number;
 }
 
-/** Connections of one server for reads, and for writes. With one more that listens, a server needs 17. */
+/** Connections of one server for reads, and as many for writes. With one more for its session, a server needs 17. */
 const CONNECTIONS = 8;
 
-/** Time that writes under way, and then the connections, get to end when the store closes, in milliseconds. */
+/** Time in milliseconds that writes in progress, and then the connections, may take to end when the store closes. */
 const WRITES_END_MS = 5_000;
 const CONNECTIONS_END_MS = 1_000;
 
@@ -74,7 +76,7 @@ const CONNECTIONS_END_MS = 1_000;
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { connections = CONNECTIONS, presence } = options;
   const client = new pg.Client(plainConfig(options));
-  // One that breaks between two queries fails the next; the event alone would end the process.
+  // A connection that breaks between two queries fails the next one; an unhandled event would end the process.
   client.on("error", () => {});
   await client.connect();
   try {
@@ -95,7 +97,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-/** Returns the store of a database whose tables are those of this release. Nothing connects before the first use. */
+/** Returns the store of a database whose tables match this release. Nothing connects before the first use. */
 export function connectStore(options: PostgresStoreOptions): Store {
   const { store, session } = buildStore(options);
   session.begin();
@@ -106,7 +108,7 @@ function buildStore(options: PostgresStoreOptions): { readonly store: Store; rea
   const { connections = CONNECTIONS, presence = "alongside", deadline = () => undefined } = options;
   const listeners = new Listeners();
   const isServer = presence === "server";
-  // Half of the connections that read are for lists and what else may take long.
+  // Half of the read connections are for lists and other queries that may take long.
   const listing = openPool(options, "read", Math.max(1, Math.floor(connections / 2)), isServer);
   const reading = openPipelines(options, Math.ceil(connections / 2), isServer);
   const writing = openPool(options, "write", connections, isServer);

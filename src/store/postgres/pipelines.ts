@@ -17,23 +17,24 @@ import {
 } from "./storage-problem.ts";
 
 /**
- * Connections for short reads. The queries of one turn of the event loop go to one connection in one piece, without
- * waiting for each other's answers, and are answered in one; that takes half of the processor time of a pool that gives
- * each query a connection of its own. A query that takes long holds up those next to it and behind it, so lists and
- * what else may take long have a pool.
+ * Connections for short reads. The queries of one turn of the event loop are sent together on one connection, without
+ * waiting for each other's answers, and are answered together. This takes half of the processor time of a pool that
+ * gives each query its own connection. A slow query delays those sent with it and after it, so lists and other queries
+ * that may take long use a pool.
  */
 export class Pipelines {
   readonly #pipelines: readonly Pipeline[];
-  /** The connection of the present turn. */
+  /** The connection of the current turn. */
   #present: Pipeline | undefined;
 
-  /** @param limitMs time after which the engine ends a query by the settings of a connection */
+  /** @param limitMs statement timeout in the settings of each connection, in milliseconds */
   constructor(config: pg.ClientConfig, connections: number, limitMs: number) {
     this.#pipelines = Array.from({ length: connections }, () => new Pipeline(config, limitMs));
   }
 
   /**
-   * Runs a query; prepared on its connection when it has a name. One whose connection breaks is run once more on another.
+   * Runs a query; prepared on its connection when it has a name. If its connection breaks, it is retried once on
+   * another.
    * @param limitMs time after which the engine ends it
    * @throws the engine's error, or the driver's
    */
@@ -42,12 +43,12 @@ export class Pipelines {
     return this.#present.query(query, limitMs);
   }
 
-  /** Waits for the queries under way and ends the connections. */
+  /** Waits for the queries in progress and ends the connections. */
   async end(): Promise<void> {
     await Promise.all(this.#pipelines.map((each) => each.end()));
   }
 
-  /** Returns the connection with the fewest queries under way, for all queries of this turn. */
+  /** Returns the connection with the fewest queries in progress, for all queries of this turn. */
   #begin(): Pipeline {
     setImmediate(() => {
       this.#present = undefined;
@@ -62,17 +63,17 @@ interface Piece {
   readonly batch: Batch;
 }
 
-/** One connection, which is made again when it breaks. */
+/** One connection, which is reopened when it breaks. */
 class Pipeline {
   readonly #config: pg.ClientConfig;
   #client: pg.Client | undefined;
   #opening: Promise<pg.Client> | undefined;
   #isEnded = false;
   readonly #usualLimitMs: number;
-  /** The limit of the query that was written last: the next one is carried out after it. */
+  /** The limit of the query that was written last; the next query runs after it. */
   readonly #limits = new WeakMap<pg.Client, number>();
   readonly #known = new WeakMap<pg.Client, Map<string, readonly Column[]>>();
-  /** What the present turn sends when it ends. */
+  /** The batches that are sent at the end of this turn. */
   #piece: Piece | undefined;
   underWay = 0;
 
@@ -97,7 +98,7 @@ class Pipeline {
 
   #queryOn(client: pg.Client, query: pg.QueryConfig, limitMs: number): Promise<BatchAnswer> {
     return new Promise((resolve, reject) => {
-      // One that failed before it has ended the piece: this one is sent by itself, so that it happens once.
+      // An earlier query that failed ended the batch: this one is sent on its own, so that it runs exactly once.
       const again = () => {
         const piece = this.#begin(client, limitMs);
         piece.batch.add(query, resolve, reject);
@@ -107,7 +108,7 @@ class Pipeline {
     });
   }
 
-  /** Returns the piece of this turn for queries with a limit. */
+  /** Returns this turn's batch for queries with a limit. */
   #pieceOf(client: pg.Client, limitMs: number): Piece {
     const isSame = this.#piece?.client === client && this.#limitOf(client) === limitMs;
     if (this.#piece && isSame) return this.#piece;
@@ -115,12 +116,12 @@ class Pipeline {
     return this.#begin(client, limitMs);
   }
 
-  /** Begins another piece, behind the one that was begun before. */
+  /** Starts another batch, after the one that was started before. */
   #begin(client: pg.Client, limitMs: number): Piece {
     this.#send();
     if (this.#limitOf(client) !== limitMs) {
       this.#limits.set(client, limitMs);
-      // Not awaited: it goes before the queries. Where it fails, the connection has broken, and they fail too.
+      // Not awaited: it runs before the queries. If it fails, the connection has broken, and the queries fail too.
       client.query(`set statement_timeout = ${limitMs}`).catch(() => {});
     }
     let known = this.#known.get(client);
@@ -158,7 +159,7 @@ class Pipeline {
   async #connect(): Promise<pg.Client> {
     const client = new pg.Client(this.#config);
     const lost = () => this.#lose(client);
-    // Its queries fail as well; the event alone would end the process.
+    // Its queries fail as well; an unhandled event would end the process.
     client.on("error", lost);
     client.on("end", lost);
     await client.connect();
@@ -166,7 +167,7 @@ class Pipeline {
     return client;
   }
 
-  /** Takes no more queries to a connection that has broken, of which its queries may know before its socket does. */
+  /** Stops using a connection that has broken, which its queries may learn before its socket does. */
   #lose(client: pg.Client): void {
     if (this.#client === client) this.#client = undefined;
   }
@@ -201,10 +202,10 @@ export function readFrom(
   };
 }
 
-/** Limits of the connections that read, in milliseconds, where they are not {@link READ_LIMIT_MS}. */
+/** Limits in milliseconds of the read connections where they differ from {@link READ_LIMIT_MS}. */
 const readLimits = new WeakMap<pg.PoolClient, number>();
 
-/** Connections that have been used before: what breaks on one of them may have been broken for as long. */
+/** Connections that have been used before: when one is found broken, the others may be broken too. */
 const used = new WeakSet<pg.PoolClient>();
 
 async function readWithin(
@@ -226,7 +227,7 @@ async function readWithin(
     return result;
   } catch (error) {
     client.release(isBroken(error));
-    // It is run once more on each connection that may have broken with this one, and at last on one that is new.
+    // The query is retried on each connection that may have broken along with this one, and finally on a new one.
     if (isUsed && isCut(error)) return readWithin(pool, query, limitMs);
     throw error;
   }

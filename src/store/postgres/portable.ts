@@ -6,14 +6,14 @@ import { migrate, requireMigrated } from "./migrate.ts";
 import { requireUsable } from "./requirements.ts";
 import { toStored } from "./text.ts";
 
-/** Rows that are read and handed on at a time. */
+/** Number of rows per batch that is read and passed on. */
 const ROWS_PER_BATCH = 500;
 
-/** Values that one statement can bind. */
+/** Maximum number of values that one statement can bind. */
 const MAX_VALUES = 60_000;
 
 /**
- * Reads a database in one state, while servers go on, or alone.
+ * Opens a consistent snapshot of a database for reading, either while servers run or alone.
  * @throws PresenceRefused; Error when another release wrote it
  */
 export async function readDatabase<T>(
@@ -44,8 +44,8 @@ export async function readDatabase<T>(
 }
 
 /**
- * Fills a database that holds nothing, in one transaction, while no server uses it.
- * @throws PresenceRefused; Error when the database holds something
+ * Fills an empty database in one transaction, while no server uses it.
+ * @throws PresenceRefused; Error when the database is not empty
  */
 export async function fillDatabase<T>(
   address: DatabaseAddress,
@@ -61,7 +61,7 @@ export async function fillDatabase<T>(
     );
     if (found.length > 0) throw new Error("the database holds data already: name one that is empty");
     const tables = await tablesOf(client);
-    // They refuse changed audit rows and count what is stored, which the rows say already.
+    // The triggers reject changed audit rows and count stored bytes, which the copied rows already contain.
     for (const table of tables.keys())
       await client.query(`alter table ${quoted(table)} disable trigger user`);
     await client.query("delete from installation");

@@ -5,10 +5,10 @@ import type pg from "pg";
 const MIN_VERSION = 150_000;
 
 /**
- * Requires that the database can hold the tables: a release of the engine that is new enough, UTF-8, and as many
+ * Requires that the database can hold the tables: a recent enough release of the engine, UTF-8, and as many
  * connections as the process opens.
  * @param client without settings that older releases do not know
- * @param connections number that the process opens at most
+ * @param connections maximum number that the process opens
  * @throws Error with a sentence that says what to do
  */
 export async function requireUsable(client: pg.ClientBase, connections = 1): Promise<void> {
@@ -33,7 +33,7 @@ export async function requireUsable(client: pg.ClientBase, connections = 1): Pro
     );
 }
 
-/** Returns the number of connections that the engine gives to the user at most. */
+/** Returns the maximum number of connections that the engine allows the user. */
 async function maxConnections(client: pg.ClientBase): Promise<number> {
   const { rows } = await client.query<{ most: number }>(
     `select least(
@@ -46,7 +46,7 @@ async function maxConnections(client: pg.ClientBase): Promise<number> {
   return rows[0]?.most ?? 0;
 }
 
-/** Returns the settings of a connection with one more that no other has, for {@link requireSettings}. */
+/** Returns the settings of a connection plus one that no other has, for {@link requireSettings}. */
 export function markedSettings(options: string | undefined): {
   readonly options: string;
   readonly mark: string;
@@ -56,8 +56,8 @@ export function markedSettings(options: string | undefined): {
 }
 
 /**
- * Requires that a connection has the settings that it was opened with. Poolers drop them, and then nothing ends a
- * connection that vanishes, nor a query that takes too long.
+ * Requires that a connection has the settings that it was opened with. Poolers drop them, so nothing would end a
+ * vanished connection or a query that takes too long.
  * @throws Error with a sentence that says what to do
  */
 export async function requireSettings(client: pg.ClientBase, mark: string): Promise<void> {

@@ -9,18 +9,18 @@ interface ChangedRows {
   readonly owners: readonly number[];
 }
 
-/** Tables of bookkeeping that one job alone writes, for many organizations at a time: no lock of theirs guards it. */
+/** Bookkeeping tables that only one job writes, for many organizations at a time, without organization locks. */
 const UNGUARDED: ReadonlySet<string> = new Set(["audit_export"]);
 
-/** By the text of a statement; undefined for one that changes no rows, or rows whose table names no organization. */
+/** Parsed statements by their text; undefined for one that changes no rows, or rows whose table has no organization. */
 const known = new Map<string, ChangedRows | undefined>();
 
-/** Maximum number of texts that are kept; those past it are read each time. */
+/** Maximum number of cached texts; further ones are parsed each time. */
 const MAX_KNOWN = 2_000;
 
 /**
- * Checks that a statement changes only rows of organizations that its write has locked. Rows that name none belong to
- * others that do, and are reached through those.
+ * Checks that a statement changes only rows of organizations that its write has locked. Rows without an organization
+ * belong to rows that have one, and are reached through them.
  * @throws Error for a row of another organization
  */
 export function requireLockedRows(held: HeldLocks, text: string, values: readonly unknown[]): void {

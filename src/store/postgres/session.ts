@@ -12,25 +12,25 @@ import { READ_ONLY, storageProblem } from "./storage-problem.ts";
 /** The channel of wake-ups. */
 const CHANNEL = "chartroom";
 
-/** The channel of what servers tell each other. */
+/** The channel of messages between servers. */
 const OTHERS_CHANNEL = "chartroom_others";
 
-/** The engine takes payloads of fewer than 8,000 bytes. */
+/** The engine accepts payloads of fewer than 8,000 bytes. */
 const MAX_PAYLOAD_BYTES = 7_900;
 
-/** Minimum time between two batches of topics: what comes meanwhile is sent together, and anything else at once. */
+/** Minimum time between two batches of topics: topics in between are sent together, any other at once. */
 const BATCH_MS = 5;
 
-/** Interval between looks for commits whose wake-up was lost, and between attempts to lead. */
+/** Interval between checks for commits whose wake-up was lost, and between attempts to become leader. */
 const LOOK_MS = 1_000;
 
-/** Maximum interval between attempts to connect again. It grows with each failure, from {@link LOOK_MS}. */
+/** Maximum interval between attempts to reconnect. It grows with each failure, from {@link LOOK_MS}. */
 const MAX_RETRY_MS = 5_000;
 
-/** Time that a connection gets to end in good order, in milliseconds. */
+/** Time in milliseconds that a connection may take to end in an orderly way. */
 const END_MS = 1_000;
 
-/** The process that runs the jobs, by the connection that holds their lock. */
+/** The lead: the right to run the jobs, through the connection that holds their lock. */
 export interface Leader {
   readonly processId: number;
 }
@@ -42,10 +42,10 @@ export interface SessionOptions extends DatabaseAddress {
 }
 
 /**
- * The one connection of a process that holds locks for longer than a transaction: that the process is there, and that
- * it runs the jobs. It also sends and receives wake-ups, which are never the truth: a listener looks at the rows, and
- * all are called once a second when anything was committed since, or when the session cannot tell. A process that
- * is suspended does not look; the engine then ends the session, and another process leads.
+ * The one connection of a process that holds locks across transactions: one shows that the process is present, another
+ * that it runs the jobs. It also sends and receives wake-ups, which are only hints: a listener reads the rows. All
+ * listeners are called once a second when anything was committed since, or when the session cannot tell. A suspended
+ * process does not poll; the engine then ends its session, and another process becomes leader.
  */
 export class Session {
   readonly #options: SessionOptions;
@@ -73,34 +73,34 @@ export class Session {
     this.begin();
   }
 
-  /** Connects a little later, and again whenever the connection breaks. */
+  /** Connects after a delay, and again whenever the connection breaks. */
   begin(): void {
     this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref();
   }
 
-  /** The lead of this process; undefined while another has it. */
+  /** The lead of this process; undefined while another process has it. */
   get leader(): Leader | undefined {
     return this.#leader;
   }
 
-  /** Why the database could not be used at the last look, in words for the operator; undefined while it can. */
+  /** Why the database could not be used at the last check, in words for the operator; undefined while it can. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Tells the other processes a text, unless the session is away or the text too long. */
+  /** Sends a text to the other processes, unless the session is not connected or the text is too long. */
   readonly tell = (text: string): void => {
     if (this.#closed || Buffer.byteLength(text) > MAX_PAYLOAD_BYTES) return;
     const notify = { name: "notify", text: "select pg_notify($1, $2)", values: [OTHERS_CHANNEL, text] };
     this.#client?.query(notify).catch(() => {});
   };
 
-  /** Calls `listener` with each text that another process tells. */
+  /** Calls `listener` with each text from another process. */
   readonly onMessage = (listener: (text: string) => void): void => {
     this.#messageListeners.push(listener);
   };
 
-  /** Sends the topics of a commit to the other processes, with those of other commits at the same time. */
+  /** Sends the topics of a commit to the other processes, together with those of concurrent commits. */
   send(topics: ReadonlySet<string>): void {
     if (this.#closed) return;
     for (const topic of topics) this.#pending.add(topic);
@@ -131,7 +131,7 @@ export class Session {
     client.on("error", lost);
     client.on("end", lost);
     client.on("notification", ({ processId, channel, payload = "" }) => {
-      // Its own: the listeners of this process were called when it committed.
+      // Our own message: the listeners of this process were called at its commit.
       if (processId === processIdOf(client)) return;
       if (channel !== OTHERS_CHANNEL) this.#call(payload);
       else for (const listener of this.#messageListeners) listener(payload);
@@ -166,16 +166,16 @@ export class Session {
     this.#pending.clear();
     const payload = Buffer.byteLength(text) > MAX_PAYLOAD_BYTES ? "" : text;
     const notify = { name: "notify", text: "select pg_notify($1, $2)", values: [CHANNEL, payload] };
-    // Without a connection the others find the commits when they look.
+    // Without a connection, the other processes find the commits when they poll.
     if (text !== "") await this.#client?.query(notify).catch(() => {});
     this.#sending = undefined;
-    // What came meanwhile: one batch is under way at a time, however slow the engine is.
+    // Topics collected meanwhile: one batch is in progress at a time, however slow the engine is.
     this.send(new Set());
   }
 
   async #look(): Promise<void> {
     const { listeners } = this.#options;
-    // The session does not answer, or is not there: each listener finds out by itself what was committed.
+    // The session does not answer or is not connected: each listener checks by itself what was committed.
     if (this.#looking || (!this.#client && performance.now() < this.#connectsAt)) {
       listeners.callAll();
       return;
@@ -203,14 +203,14 @@ export class Session {
       text: `select pg_current_snapshot()::text as snapshot, current_setting('transaction_read_only') as "readOnly"`,
     });
     const [{ snapshot, readOnly } = { snapshot: "", readOnly: "" }] = rows;
-    // Another connection may reach the server that has taken over.
+    // Another connection may reach the new primary after a failover.
     if (readOnly === "on") throw new StoreUnavailable("the database is read-only", { problem: READ_ONLY });
     if (snapshot === this.#snapshot) return;
     this.#snapshot = snapshot;
     this.#options.listeners.callAll();
   }
 
-  /** Ends a session that is of no use, and sets when the next one is tried: later after each failure. */
+  /** Ends an unusable session, and schedules the next attempt: later after each failure. */
   async #giveUp(error: unknown): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
@@ -218,20 +218,20 @@ export class Session {
     this.#problem = storageProblem(error) ?? (error as Error).message;
     const retryMs = Math.min(MAX_RETRY_MS, LOOK_MS * 2 ** this.#failures);
     this.#failures += 1;
-    // Not all servers at once.
+    // Spreads the attempts of several servers over time.
     this.#connectsAt = performance.now() + retryMs * (0.5 + Math.random() / 2);
     if (client) await endClient(client);
   }
 }
 
-/** Ends a connection, also one whose other end does not answer. */
+/** Ends a connection, even when the other end does not answer. */
 async function endClient(client: pg.Client): Promise<void> {
   const ending = client.end().catch(() => {});
   await waitForEnd(ending, END_MS);
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }
 
-/** Returns the number of the engine's process for a connection. */
+/** Returns the id of the engine's process for a connection. */
 function processIdOf(client: pg.Client): number {
   return (client as unknown as { readonly processID: number }).processID;
 }

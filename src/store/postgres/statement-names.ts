@@ -1,10 +1,10 @@
 /** Names of statements by their text: a connection parses each once. */
 const statementNames = new Map<string, string>();
 
-/** Counts the times at which statements got new names, since the columns of a table had changed. */
+/** Number of times that statements got new names because the columns of a table had changed. */
 let namings = 0;
 
-/** Maximum number of statements that a connection keeps prepared; texts past it are parsed each time. */
+/** Maximum number of statements that a connection keeps prepared; further texts are parsed each time. */
 const MAX_STATEMENTS = 2_000;
 
 /** Returns the name under which connections prepare a text; undefined past the maximum. */

@@ -43,14 +43,14 @@ const BROKEN = /^(Connection terminated|Client has encountered)/;
 const NO_TLS = /does not support SSL/;
 const NO_PASSWORD = /client password must be a/;
 
-/** Texts of the driver's errors where no answer came in time: of a query, of a new connection, and of one for a pool. */
+/** Texts of the driver's timeout errors: of a query, of a new connection, and of waiting for a pooled connection. */
 const UNANSWERED: readonly string[] = [
   "Query read timeout",
   "timeout expired",
   "Connection terminated due to connection timeout",
 ];
 
-/** Text of the error of a pool all of whose connections are used: the database is slower than the callers. */
+/** Text of the error of a pool whose connections are all in use: the database is slower than the callers. */
 const BUSY = "timeout exceeded when trying to connect";
 
 /** Returns why the database accepts no changes, in words for the operator; undefined for other errors. */
@@ -59,7 +59,7 @@ export function storageProblem(error: unknown): string | undefined {
   if (code !== undefined) return PROBLEMS.find(([begin]) => code.startsWith(begin))?.[1];
   if (!(error instanceof Error)) return undefined;
   if (error instanceof StoreUnavailable) return error.problem;
-  // A name with several addresses fails with the errors of all of them.
+  // A name with several addresses fails with the errors of all addresses.
   if (error instanceof AggregateError) return storageProblem(error.errors[0]);
   if (UNANSWERED.includes(error.message)) return "the database cannot be reached: it does not answer";
   if (NO_PASSWORD.test(error.message))
@@ -70,8 +70,8 @@ export function storageProblem(error: unknown): string | undefined {
 }
 
 /**
- * Returns whether the connection of an error is of no use any more. One that is read-only is not either: another may
- * reach the server that has taken over. The engine ends that of a process that is suspended in a transaction (25P03).
+ * Returns whether the connection of an error is no longer usable. A read-only connection counts as unusable: another
+ * may reach the new primary. The engine ends the connection of a process suspended in a transaction (25P03).
  */
 export function isBroken(error: unknown): boolean {
   const code = codeOf(error);
@@ -79,7 +79,9 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && (UNANSWERED.includes(error.message) || BROKEN.test(error.message));
 }
 
-/** Returns whether a connection broke at once, so that there is time to read again on another; not one that ceased to answer. */
+/**
+ * Returns whether a connection broke at once, so that there is time to retry a read; false when it stopped answering.
+ */
 export function isCut(error: unknown): boolean {
   const isSilent = codeOf(error) === "ETIMEDOUT" || UNANSWERED.includes((error as Error).message);
   return isBroken(error) && !isSilent;
@@ -91,24 +93,27 @@ export function isRetryable(error: unknown): boolean {
   return code === "40001" || code === "40P01" || isStalePlan(error);
 }
 
-/** Returns whether a prepared statement has other columns since it was prepared: a newer release added one. */
+/** Returns whether the columns of a prepared statement have changed since, because a newer release added one. */
 export function isStalePlan(error: unknown): boolean {
   return codeOf(error) === "0A000" && (error as Error).message.startsWith("cached plan must not change");
 }
 
-/** Returns whether the engine knows other statements than the driver, since it has skipped one that was to be parsed. */
+/**
+ * Returns whether engine and driver disagree on the prepared statements, because the engine skipped the parsing of
+ * one.
+ */
 export function isPreparedOtherwise(error: unknown): boolean {
   const code = codeOf(error);
   return code === "26000" || code === "42P05";
 }
 
-/** Returns whether a lock was not to be had in time, or the statement took too long. */
+/** Returns whether a lock was not available in time, or the statement took too long. */
 export function isTimeout(error: unknown): boolean {
   const code = codeOf(error);
   return code === "55P03" || code === "57014";
 }
 
-/** Returns whether the engine itself failed, and not the statement with its values. */
+/** Returns whether the engine itself failed, rather than the statement or its values. */
 export function isEngineFailure(error: unknown): boolean {
   if (error instanceof Error && error.message === BUSY) return true;
   return storageProblem(error) !== undefined || isBroken(error) || isRetryable(error) || isTimeout(error);

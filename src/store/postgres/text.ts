@@ -1,7 +1,8 @@
 /**
- * The engine stores every text but those with U+0000, which callers may write into descriptions and annotations. That
- * character is stored as three of the private use area, and so are those three themselves. Equal texts stay equal, and
- * a text contains another as before, since nothing else begins with the first of them.
+ * Encodes texts for the engine, which stores every text except those with U+0000, which callers may write into
+ * descriptions and annotations. That character is stored as three characters of the private use area, and so are those
+ * three themselves. Equal texts stay equal, and substrings are still found, since nothing else begins with the first
+ * of the three.
  */
 const CODES: readonly (readonly [meant: string, stored: string])[] = [
   ["\0", "\uE0FF\uE0FE\uE0FE"],
@@ -22,7 +23,7 @@ export function toStored(value: unknown): unknown {
   return value.replace(EACH_ESCAPED, (each) => STORED.get(each) ?? each);
 }
 
-/** Returns the text that {@link toStored} has made another of. */
+/** Returns the original of a text that {@link toStored} encoded. */
 export function fromStored(text: string): string {
   return text.includes("\uE0FF") ? text.replace(EACH_CODE, (code) => MEANT.get(code) ?? code) : text;
 }

@@ -15,12 +15,12 @@ import { LOCK_WAIT_MS, limitFor } from "./session-settings.ts";
 import { isBroken, isEngineFailure, isRetryable, isTimeout } from "./storage-problem.ts";
 import type { WriteClient } from "./write-client.ts";
 
-/** Makes the error that a caller gets from one of the engine. */
+/** Converts an error of the engine to the one that a caller gets. */
 type Fail = (cause: unknown) => StoreUnavailable;
 
 /**
- * The error of a transaction that cannot go on without savepoints: of the writes that share it, or of the parts of one,
- * one fails that has changed something, and the others are to remain.
+ * The error of a transaction that needs savepoints to continue: a write, or a part of one, failed after it had changed
+ * something, and the other changes must be kept.
  */
 export class NeedsSavepoints extends StoreUnavailable {
   constructor(cause: unknown) {
@@ -30,7 +30,7 @@ export class NeedsSavepoints extends StoreUnavailable {
 
 /** The error of a transaction whose only write has failed. */
 export class WriteFailed extends Error {
-  /** Tells its caller. */
+  /** Reports the failure to the caller. */
   readonly settle: () => void;
 
   constructor(settle: () => void) {
@@ -40,8 +40,8 @@ export class WriteFailed extends Error {
 }
 
 /**
- * One transaction of the engine, which several writes share. Few of them fail once they have changed something, so that
- * it makes no savepoints: when one does, it ends, and the writes begin again in one with a savepoint for each.
+ * One transaction of the engine, shared by several writes. Writes seldom fail after a change, so it creates no
+ * savepoints. When one does, the transaction ends, and the writes start over in one with a savepoint each.
  */
 export class Transaction {
   readonly client: WriteClient;
@@ -53,19 +53,19 @@ export class Transaction {
   readonly #takesAlong: () => boolean;
   readonly #hasSavepoints: boolean;
   #attempts = 0;
-  /** True when the present write has had a part that may fail. */
+  /** True when the current write has had a part that may fail. */
   #hasParts = false;
-  /** Set when it cannot go on, whatever the write does that received this error. */
+  /** Set when the transaction cannot continue, even if the write that received this error ignores it. */
   #needsSavepoints: NeedsSavepoints | undefined;
-  /** The limits of the next statement, in milliseconds; 0 for none. At first they are those of the connection. */
+  /** The limits of the next statement, in milliseconds; 0 for none. Initially those of the connection. */
   #lockMs = LOCK_WAIT_MS;
   #statementMs = 0;
   #featureLevel = 0;
   readonly #startedAt = performance.now();
-  /** The time for which it and those before waited for its locks; undefined for bookkeeping, which locks nothing. */
+  /** The time that it and its predecessors waited for the locks; undefined for bookkeeping, which takes no locks. */
   #lockWaitMs: number | undefined;
 
-  /** @param takesAlong whether the changes of a write wait for the next one's reads, or for the records */
+  /** @param takesAlong whether a write's changes are sent with the next reads or records, not on their own */
   constructor(client: WriteClient, fail: Fail, takesAlong: () => boolean, hasSavepoints: boolean) {
     this.client = client;
     this.db = builderOfClient(client);
@@ -76,10 +76,10 @@ export class Transaction {
   }
 
   /**
-   * Begins, and takes the locks of a lane before anything is read; that of bookkeeping, which has none, only keeps the
-   * feature level from being raised until it has ended.
+   * Begins the transaction, and takes the locks of a lane before anything is read. Bookkeeping takes no locks; its
+   * transaction only prevents the feature level from being raised until it has ended.
    * @returns the feature level of the data
-   * @throws the engine's error, also when the locks were not to be had in the time that the lane waits
+   * @throws the engine's error, also when the locks were not available in the time that the lane waits
    */
   async begin(lane: Lane): Promise<number> {
     const { locks } = lane;
@@ -87,7 +87,7 @@ export class Transaction {
     this.#featureLevel = await lockForWrite(this.client, locks ?? [], lane.beginWait(performance.now()));
     const waitedMs = lane.endWait(performance.now());
     if (locks) this.#lockWaitMs = waitedMs;
-    // It goes with the first read of the first write; one that is not there fails the change that names it.
+    // Sent with the first read of the first write; a missing organization fails the change that names it.
     if (typeof locks === "object" && locks.length === 1 && locks[0])
       readHeadAhead(this.group, locks[0]).catch(() => {});
     return this.#featureLevel;
@@ -106,8 +106,8 @@ export class Transaction {
 
   /**
    * Runs one write.
-   * @returns the function that tells its caller, once all is committed
-   * @throws the engine's error when the transaction is lost, or is to be begun again; NeedsSavepoints; WriteFailed
+   * @returns the function that reports to its caller, once all is committed
+   * @throws the engine's error when the transaction is lost or must start over; NeedsSavepoints; WriteFailed
    */
   async attempt(write: WaitingWrite): Promise<() => void> {
     const { client, group } = this;
@@ -133,7 +133,7 @@ export class Transaction {
         await backTo(client, "attempt");
       } else if (this.#needsSavepoints || client.refusal || client.changes > changes) {
         await client.answered();
-        // A part may have counted as done whose change the engine then refused, and the write have failed of that.
+        // A part may have counted as done before the engine rejected its change, which then fails the write.
         const isItsOwn = !this.#needsSavepoints && !(this.#hasParts && client.refusal);
         throw this.#attempts === 1 && isItsOwn ? new WriteFailed(settle) : this.#restart(error);
       }
@@ -145,14 +145,14 @@ export class Transaction {
   }
 
   /**
-   * Sends the changes of a write before its records are built, so that the engine works meanwhile; or lets what comes
-   * next take them along, since a piece less is worth more where others keep the engine busy.
+   * Sends the changes of a write before its records are built, so that the engine works meanwhile. With `takesAlong`
+   * they are sent with the next statements instead: fewer batches are better when other work keeps the engine busy.
    */
   sendChanges(): void {
     if (!this.#takesAlong()) this.client.sendNow();
   }
 
-  /** Runs a part of a write that may fail. @param undo takes back what the write has recorded since */
+  /** Runs a part of a write that may fail. @param undo removes the records that the part has added */
   async attemptPart<T>(part: () => Promise<T>, undo: () => void): Promise<T> {
     const { client } = this;
     this.#hasParts = true;
@@ -183,7 +183,7 @@ export class Transaction {
 
   /**
    * Writes the records of all writes, and commits.
-   * @throws the engine's error; when the connection broke, nobody knows whether the commit was made; NeedsSavepoints
+   * @throws the engine's error (when the connection broke, it is unknown whether the commit was made); NeedsSavepoints
    */
   async commit(seal: AuditSeal): Promise<void> {
     try {
@@ -191,22 +191,22 @@ export class Transaction {
     } catch (error) {
       const { refusal } = this.client;
       if (this.#hasSavepoints || !refusal || isBroken(error) || isRetryable(error)) throw error;
-      // It may be that of the last write alone.
+      // The error may concern only the last write.
       throw this.#restart(error);
     }
   }
 
   async #commit(seal: AuditSeal): Promise<void> {
-    // Those of the last caller; what follows is for all of them.
+    // The limits are those of the last caller; what follows is for all callers.
     this.#limit(LOCK_WAIT_MS, 0);
     await this.group.writeOut(seal);
     if (this.client.failure) throw this.client.failure;
     const { command } = await this.client.query({ name: "commit", text: "commit" });
-    // The engine takes the commit of a transaction that has failed as the request to end it.
+    // The engine treats the commit of a failed transaction as a rollback.
     if (command !== "COMMIT") throw this.client.failure ?? new Error(`the transaction ended with ${command}`);
   }
 
-  /** Sets the limits of a statement, in milliseconds, where they are others. */
+  /** Sets the limits of a statement, in milliseconds, if they have changed. */
   #limit(lockMs: number, statementMs: number): void {
     const lock = limitFor(lockMs, MAX_MS);
     const statement = statementMs === 0 ? 0 : limitFor(statementMs, MAX_MS);
@@ -222,25 +222,25 @@ export class Transaction {
   }
 }
 
-/** The longest limit that the engine takes. */
+/** The longest limit that the engine accepts. */
 const MAX_MS = 2 ** 31 - 1;
 
 /** Sets both limits for the transaction. */
 const SET_LIMITS = "select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)";
 
-/** Takes back what came after a savepoint, and removes it. */
+/** Rolls back to a savepoint, and removes it. */
 async function backTo(client: pg.ClientBase, savepoint: string): Promise<void> {
   await client.query(`rollback to savepoint ${savepoint}`);
   await client.query(`release savepoint ${savepoint}`);
 }
 
-/** Time by which the engine may find earlier than this process that a limit has passed, in milliseconds. */
+/** Time in milliseconds by which the engine may detect an expired limit before this process does. */
 const CLOCK_MS = 10;
 
-/** Length of a text for which the tables have no free place, in characters: where the disk is full, it is not taken. */
+/** Length in characters of a text that does not fit into free space of the tables: a full disk rejects it. */
 const PROBE_LENGTH = 262_144;
 
-/** Writes as much as a large write, takes it back, and writes a row that stays as it is. @throws the engine's error */
+/** Tries as much data as a large write, rolls it back, and rewrites a row unchanged. @throws the engine's error */
 export async function tryChange(client: pg.ClientBase): Promise<void> {
   await client.query("savepoint probe");
   await tryInsert(client);
@@ -248,7 +248,7 @@ export async function tryChange(client: pg.ClientBase): Promise<void> {
   await client.query("update installation set sequence = sequence");
 }
 
-/** Writes as much as a large write, for the caller to take back. @throws the engine's error */
+/** Writes as much as a large write, for the caller to roll back. @throws the engine's error */
 export async function tryInsert(client: pg.ClientBase): Promise<void> {
   // Random, since the engine compresses.
   const value = randomBytes(PROBE_LENGTH / 2).toString("hex");
@@ -265,9 +265,9 @@ export async function rollback(client: pg.ClientBase): Promise<boolean> {
   }
 }
 
-/** Longest pause before a transaction begins again, for each attempt that was made, in milliseconds. */
+/** Maximum pause before a transaction starts over, in milliseconds; multiplied by the number of attempts so far. */
 const RETRY_MS = 10;
 
-/** Waits a little, so that two transactions that stopped each other do not do so again. */
+/** Waits briefly, so that two transactions in a deadlock do not meet again. */
 export const pauseBefore = (attempt: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, attempt * RETRY_MS * Math.random()));

@@ -1,4 +1,4 @@
-/** The purpose of a transaction; bookkeeping locks no organization, and has one transaction at a time. */
+/** The purpose of a transaction. Bookkeeping locks no organization, and runs one transaction at a time. */
 export type Purpose = "request" | "job" | "bookkeeping";
 
 /** A transaction that waits for a connection. */
@@ -8,10 +8,10 @@ interface Waiting {
 }
 
 /**
- * Lets the transactions of one process begin: at most one at a time for each key, so that only one of them waits in
- * the engine for an organization, and no more at once than there are connections for. One connection is for jobs alone,
- * and one for bookkeeping, so that both go on while requests wait for locks. Those that were held up, since another
- * process holds their locks, get at most half of the connections for requests: the others are for locks that are free.
+ * Schedules the transactions of one process. At most one runs at a time for each key, so that only one of them waits
+ * in the engine for an organization, and no more run than there are connections. One connection is reserved for jobs
+ * and one for bookkeeping, so that both continue while requests wait for locks. Transactions that were blocked by the
+ * locks of another process get at most half of the connections for requests: the others are for locks that are free.
  */
 export class Turns {
   readonly #last = new Map<string, Promise<void>>();
@@ -22,26 +22,27 @@ export class Turns {
   readonly #waitingHeldUp: (() => void)[] = [];
   #freeForHeldUp: number;
 
-  /** @param connections all that write */
+  /** @param connections number of all write connections */
   constructor(connections: number) {
     this.#free = Math.max(1, connections - 2);
     this.#freeForJobs = connections > 2 ? 1 : 0;
     this.#freeForHeldUp = Math.max(1, Math.floor(this.#free / 2));
   }
 
-  /** Number of transactions under way, without that of bookkeeping. */
+  /** Number of transactions in progress, without that of bookkeeping. */
   get underWay(): number {
     return this.#underWay;
   }
 
   /**
-   * Waits until no transaction with one of the keys is under way, in the order of the calls, and then for a connection.
-   * @param purpose of those that wait; it may change until the turn comes
-   * @param isHeldUp whether the one before has waited for the same locks in vain
+   * Waits until no transaction with one of the keys is in progress, in the order of the calls, and then for a
+   * connection.
+   * @param purpose purpose of the waiting transaction; it may change until its turn comes
+   * @param isHeldUp whether the previous transaction failed to get the same locks
    * @returns the function that ends the turn
    */
   async take(keys: readonly string[], purpose: () => Purpose, isHeldUp: boolean): Promise<() => void> {
-    // Before the keys, so that one that waits for a place keeps none of them.
+    // Taken before the keys, so that a transaction that waits for a place holds no keys.
     const leave = isHeldUp && purpose() !== "bookkeeping" ? await this.#placeOfHeldUp() : undefined;
     const before = keys.map((key) => this.#last.get(key));
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -73,7 +74,7 @@ export class Turns {
     });
   }
 
-  /** Lets those begin for whom there is a connection; to be called when the purpose of one has changed. */
+  /** Starts the transactions for which there is a connection; to be called when the purpose of one has changed. */
   beginNext(): void {
     while (this.#free > 0) {
       const next = this.#waiting.shift();

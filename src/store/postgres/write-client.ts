@@ -3,17 +3,17 @@ import { Batch, type BatchAnswer } from "./batch.ts";
 import type { Column } from "./columns.ts";
 import { isBroken } from "./storage-problem.ts";
 
-/** Number of statements that may be under way without anybody waiting for them. */
+/** Maximum number of statements in progress that nothing waits for. */
 const MAX_AHEAD = 64;
 
 /**
- * A connection that writes. Statements go to the engine without waiting for each other's answers; those of one moment
- * are a batch, which the engine answers in one piece. What nobody needs an answer of is sent ahead of the next
- * statement, so that a write waits for the engine as often as it reads.
+ * A write connection. Statements are sent without waiting for each other's answers; those of one turn of the event
+ * loop form a batch, which the engine answers together. A statement whose answer nobody needs is sent with the next
+ * one, so that a write waits for the engine only when it reads.
  */
 export class WriteClient extends pg.Client {
   readonly #known = new Map<string, readonly Column[]>();
-  /** The batch of the present turn of the event loop; undefined while it is empty. */
+  /** The batch of the current turn of the event loop; undefined while it is empty. */
   #batch: Batch | undefined;
   #ahead = 0;
   #failure: Error | undefined;
@@ -25,14 +25,14 @@ export class WriteClient extends pg.Client {
   }
 
   /**
-   * The error of a statement that was sent ahead, until it is rolled back. The engine refuses what follows it, and this
-   * error is that of every statement after it.
+   * The error of a statement that was sent without waiting, until it is rolled back. The engine rejects the statements
+   * after it, and each of them gets this error.
    */
   get failure(): Error | undefined {
     return this.#failure;
   }
 
-  /** The first error of the engine since the last rollback, of any statement: whatever shares the transaction is lost. */
+  /** The first error of the engine since the last rollback, of any statement: everything in the transaction is lost. */
   get refusal(): Error | undefined {
     return this.#refusal;
   }
@@ -42,7 +42,7 @@ export class WriteClient extends pg.Client {
     return this.#changes;
   }
 
-  /** False while so many statements are under way that the next one is to be awaited. */
+  /** False while so many statements are in progress that the next one must be awaited. */
   get canSendAhead(): boolean {
     return this.#ahead < MAX_AHEAD;
   }
@@ -65,14 +65,14 @@ export class WriteClient extends pg.Client {
     );
   }
 
-  /** Sends what the present turn of the event loop has asked for so far, so that the engine works meanwhile. */
+  /** Sends the statements of the current turn so far, so that the engine works meanwhile. */
   sendNow(): void {
     const batch = this.#batch;
     this.#batch = undefined;
     if (batch) super.query(batch);
   }
 
-  /** Waits for the answers to all that was sent; never rejects, unless the connection breaks. */
+  /** Waits for the answers to everything that was sent; never rejects, unless the connection breaks. */
   async answered(): Promise<void> {
     const answer: Promise<unknown> = this.query("select");
     await answer.catch((error) => {
@@ -87,7 +87,7 @@ export class WriteClient extends pg.Client {
     const { text } = query as pg.QueryConfig;
     this.#count(text);
     const isRollback = text.startsWith("rollback");
-    // The engine skips what comes after a statement that fails, but not what comes after the batch.
+    // The engine skips the statements after a failed one, but only until the end of the batch.
     if (isRollback) this.sendNow();
     this.#add(
       query as pg.QueryConfig,
@@ -100,7 +100,7 @@ export class WriteClient extends pg.Client {
         reject(isBroken(error) ? error : (this.#failure ?? error));
       },
     );
-    // Of the driver's many forms the one that returns a promise is used; `never` fits the declarations of all.
+    // Of the driver's many overloads only the one that returns a promise is used; `never` fits the declarations of all.
     return promise as never;
   }
 

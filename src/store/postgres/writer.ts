@@ -32,13 +32,13 @@ import {
 import { Turns } from "./turns.ts";
 import type { WriteClient } from "./write-client.ts";
 
-/** A group takes no more writes when it has worked this long, so that other servers get the lock. */
+/** Time after which a group accepts no more writes, so that other servers get the lock. */
 export const GROUP_MS = 8;
 
-/** Writes waiting past this number are refused: the database is slower than the callers. */
+/** Maximum number of waiting writes; more are rejected, since the database is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
 
-/** Times that a group is begun again after a deadlock or a failed serialization, and a write whose locks have grown. */
+/** Maximum restarts of a group after a deadlock or failed serialization, and of a write that needs more locks. */
 const MAX_ATTEMPTS = 5;
 
 export interface WriterOptions extends WriteSettings {
@@ -49,19 +49,19 @@ export interface WriterOptions extends WriteSettings {
   readonly listeners: Listeners;
   /** Called with the topics of a commit, after it. */
   readonly onCommitted: (topics: ReadonlySet<string>) => void;
-  /** Returns when the caller of the present operation ceases to wait, by performance.now(); undefined if never. */
+  /** Returns when the caller of the current operation stops waiting, by performance.now(); undefined if never. */
   readonly deadline: () => number | undefined;
   /** Returns the lead of this process; undefined while another runs the jobs. */
   readonly leader: () => Leader | undefined;
 }
 
-/** A write with what it may change; bookkeeping, which has none, may change only its columns. */
+/** A write with the locks of what it may change; bookkeeping has none, and may change only its own columns. */
 type Run<T> = (transaction: Transaction, held: HeldLocks | undefined) => Promise<T>;
 
 /**
- * Writes to PostgreSQL. Writes of one organization that wait at the same time share a commit, but no failure;
- * organizations go side by side. A transaction takes the locks of its organizations before it reads
- * anything, and so sees what a single writer would have shown it.
+ * Writes to PostgreSQL. Concurrent writes of one organization share a commit but fail independently; writes of
+ * different organizations run in parallel. A transaction takes the locks of its organizations before it reads
+ * anything, so it sees what a single writer would see.
  */
 export class Writer {
   readonly #options: WriterOptions;
@@ -96,7 +96,7 @@ export class Writer {
         trace: options.trace,
         locks: held,
         deleteOwnedRows: (organizationId, onTable) => deleteOwnedRows(db, organizationId, onTable),
-        // The index of texts is the engine's own.
+        // The index of texts belongs to the engine.
         indexText: async () => 0,
         attempt: (part, undo) => transaction.attemptPart(part, undo),
       });
@@ -135,12 +135,12 @@ export class Writer {
     throw new StoreUnavailable("what a write has to lock grew each time that it was read");
   }
 
-  /** Returns why a write was not taken, until a {@link probe} finds that the next would be. */
+  /** Returns why a write was not accepted, until a {@link probe} finds that the next one would be. */
   get problem(): string | undefined {
     return this.#level.problem ?? this.#problem;
   }
 
-  /** Tries a change while there is a problem, takes it back, and forgets the problem when both are taken. */
+  /** Tries a change while there is a problem, rolls it back, and clears the problem when the change succeeds. */
   async probe(): Promise<void> {
     if (this.problem === undefined) return;
     const isTaken = await this.enqueue(({ client }) => tryChange(client), {}).then(
@@ -150,7 +150,7 @@ export class Writer {
     if (isTaken) this.#problem = undefined;
   }
 
-  /** Waits for the writes under way and refuses later ones. */
+  /** Waits for the writes in progress and rejects later ones. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#lanes.values()].map(({ running }) => running));
@@ -182,7 +182,7 @@ export class Writer {
         reject,
       });
       if (asLeader) this.#turns.beginNext();
-      // Not at once: requests of the same turn of the event loop join the group.
+      // Delayed, so that requests of the same turn of the event loop join the group.
       lane.running ??= new Promise((done) => setImmediate(() => void this.#drain(lane).then(done)));
     });
   }
@@ -201,7 +201,7 @@ export class Writer {
   async #drain(lane: Lane): Promise<void> {
     while (!lane.isEmpty) {
       const end = await this.#turns.take(lane.keys, () => lane.purpose, lane.isHeldUp);
-      // All may have left meanwhile.
+      // All writes may have left meanwhile.
       if (!lane.isEmpty) await this.#commitGroup(lane);
       end();
     }
@@ -227,7 +227,7 @@ export class Writer {
       const failed = this.#failed(error);
       for (const write of members) write.reject(failed);
       if (members.length === 0 && isTimeout(error)) {
-        // Others have the turn and the connection meanwhile; the writes that may wait longer ask for both again.
+        // Others get the turn and the connection meanwhile; the writes that may wait longer request both again.
         const isLate = ({ deadline }: WaitingWrite) => deadline !== undefined;
         lane.holdUp((write) => (isLate(write) ? deadlinePassed() : failed));
       } else if (members.length === 0) lane.reject(() => failed);
@@ -235,10 +235,10 @@ export class Writer {
     }
   }
 
-  /** Makes one commit of the lane's writes. @throws the engine's error; `members` are the writes that failed with it */
+  /** Commits the lane's writes. @throws the engine's error; `members` are the writes that failed with it */
   async #transact(client: WriteClient, lane: Lane, members: WaitingWrite[]): Promise<void> {
     let hasSavepoints = false;
-    // What comes next takes the changes of a write along, unless the engine would have nothing to do meanwhile.
+    // When more work follows, it takes a write's changes along, unless the engine would be idle meanwhile.
     const takesAlong = () => !lane.isEmpty || this.#turns.underWay > 1;
     for (let attempt = 1; ; attempt++) {
       const transaction = new Transaction(client, (cause) => this.#failed(cause), takesAlong, hasSavepoints);

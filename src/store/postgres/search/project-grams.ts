@@ -3,26 +3,27 @@ import { toStored } from "../text.ts";
 /** Length of the pieces of a text that its index holds, in characters. */
 const GRAM_LENGTH = 3;
 
-/** Maximum number of pieces that a query asks for: each costs the time of reading its list. */
+/** Maximum number of pieces that a query searches for: each costs the time to read its list. */
 const MAX_QUERY_GRAMS = 12;
 
-/** Number of those that overlap at the end of the text, where texts and ids differ most. */
+/** Number of overlapping pieces at the end of the text, where texts and ids differ most. */
 const END_GRAMS = 4;
 
-/** Length of the prefix of each piece, which keeps organizations apart: the end of the organization's id. */
+/** Length of the prefix of each piece, which separates organizations: the end of the organization's id. */
 const OWNER_LENGTH = 4;
 
 /**
- * Texts of one or two characters that most projects contain, since their ids do: hexadecimal digits and single hyphens.
- * Their lists in the index would be long and lead nowhere.
+ * Texts of one or two characters that most projects contain, since their ids do: hexadecimal digits and single
+ * hyphens. Their lists in the index would be long and not selective.
  */
 const IN_MOST_IDS = /^(?:[0-9a-f]{1,2}|-[0-9a-f]?|[0-9a-f]-)$/;
 
 /**
- * Creates the function whose results the index holds: every three consecutive characters of a text, and the last two
- * and the last one, each behind the end of the organization's id. So a text of one or two characters begins a piece
- * wherever it occurs, and one organization's pieces lead to no projects of another, but for those few organizations whose
- * ids end alike. The cost keeps the planner from calling it for each row instead of reading the index.
+ * Creates the function whose results are indexed: every three consecutive characters of a text, and the last two and
+ * the last one, each prefixed with the end of the organization's id. A text of one or two characters is thus the start
+ * of a piece wherever it occurs. Pieces of one organization do not lead to projects of another, except for the few
+ * organizations whose ids end alike. The cost keeps the planner from calling the function for each row instead of
+ * reading the index.
  */
 export const PROJECT_GRAMS = `
 create or replace function project_grams(organization_id text, search_text text) returns tsvector
@@ -44,10 +45,10 @@ end $$;
 `;
 
 /**
- * Returns the query, of the engine's type tsquery, for the projects of an organization that may contain a text: it asks
- * for all pieces at the end, and for those before without overlap. One that is rare makes it fast, wherever it is.
+ * Returns the query, of the engine's type tsquery, for the projects of an organization that may contain a text: all
+ * pieces at the end, and those before without overlap. One rare piece anywhere makes it fast.
  * @param search not empty
- * @returns undefined for a text that most projects contain, and for one of which no piece is stored as it is
+ * @returns undefined for a text that most projects contain, and for one of which no piece is stored unchanged
  */
 export function gramQuery(organizationId: string, search: string): string | undefined {
   if (IN_MOST_IDS.test(search)) return undefined;

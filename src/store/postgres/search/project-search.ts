@@ -11,23 +11,23 @@ import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope } from "../../store.ts";
 import { gramQuery } from "./project-grams.ts";
 
-/** The limits by which a search chooses its way: numbers of projects, each of which takes some microseconds. */
+/** The limits by which a search chooses its plan, in numbers of projects; each takes a few microseconds. */
 const BOUNDS = {
-  /** Tested in the order of the page before an index is asked: a common text fills it. */
+  /** Tested in page order before the index is used: a common text fills the page this way. */
   walk: 2_000,
-  /** Maximum of those to which the index leads, and which are all tested and sorted. */
+  /** Maximum number of candidates from the index, all of which are tested and sorted. */
   few: 3_000,
-  /** Tested in the order of the page when there are more. */
+  /** Tested in page order when there are more candidates than that. */
   farWalk: 10_000,
-  /** Maximum of those to which the index leads, when that does not fill the page either. */
+  /** Maximum number of candidates from the index when that does not fill the page either. */
   many: 20_000,
 } as const;
 
 type Bounds = Readonly<Record<keyof typeof BOUNDS, number>>;
 
 /**
- * Finds the projects that pass a filter. It tests the first projects in the order of the page, which fill it where
- * many match, and are all of a small organization. For the others an index leads to the projects whose texts hold the
+ * Finds the projects that pass a filter. It first tests projects in page order, which fills the page where many match,
+ * and covers the whole of a small organization. Otherwise an index leads to the projects whose texts contain the
  * pieces of the search. Each row found is tested, so that the result is exact.
  * @param bounds for tests
  */
@@ -60,8 +60,8 @@ export async function findProjects(
 }
 
 /**
- * Tests the next projects of the organization in the order of the page.
- * @returns the page; undefined when these projects neither fill it nor are all that there are
+ * Tests the next projects of the organization in page order.
+ * @returns the page; undefined when these projects neither fill it nor are all that exist
  */
 async function walk(
   db: Reader,
@@ -87,8 +87,8 @@ async function walk(
 }
 
 /**
- * Returns the projects of an organization, for one of the ranges of the order. By id, the planner could take the index of
- * all ids and pass over those of other organizations: sorted by organization first, it cannot.
+ * Returns the projects of an organization, for one of the ranges of the order. Sorted by id alone, the planner could
+ * use the index of all ids and skip the rows of other organizations; sorting by organization first prevents that.
  */
 function ofOrganization(db: Reader, { organizationId }: Scope, { order }: ProjectPage): Projects<object> {
   const all = builderOf(db).selectFrom("project");
@@ -100,9 +100,9 @@ function ofOrganization(db: Reader, { organizationId }: Scope, { order }: Projec
 }
 
 /**
- * Returns the page by the index of texts; undefined when that leads to many. One statement tests and sorts, so that the
- * ids of the page are all that leaves the database.
- * @param query of gramQuery
+ * Returns the page by the index of texts; undefined when that leads to too many. One statement tests and sorts, so
+ * that only the ids of the page leave the database.
+ * @param query the result of gramQuery
  */
 async function sortFew(
   db: Reader,
@@ -165,7 +165,7 @@ const TESTED_COLUMNS = [
 
 type Part = <O>(all: Projects<O>) => Projects<O>;
 
-/** Returns the ranges of the order that follow the page before, each of which an index yields in order. */
+/** Returns the ranges of the order after the previous page, each of which an index yields in order. */
 function parts({ after, order }: ProjectPage): Part[] {
   const ways = directions(order);
   const byId: Part = (all) => all.orderBy("project.id", ways.id.direction);
