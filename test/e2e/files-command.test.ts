@@ -345,6 +345,11 @@ describe("an export", () => {
     const printed = await chartroom(["export", "--owner", "platform"]);
     expect(printed.stdout).toMatch(/projectIds:\s+- Project\/hello\n/);
     expect(printed.stdout).not.toContain("chartroom/owner");
+    expect(await chartroom(["export", "-"])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "chartroom: - is no folder: name none for standard output, or ./- for a folder of that name\n",
+    });
     // Of another folder: what it owns is not this one's.
     expect((await chartroom(["export", "--owner", "other"])).stderr).toContain(
       "1 of the kind Project belong to other folders",

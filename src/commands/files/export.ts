@@ -76,6 +76,8 @@ export function exportText({ files }: Export): string {
  */
 export function writeExport({ files }: Export, folder: string): string[] {
   if (folder === "") throw new StartError("the folder has no name: name one, or none for standard output");
+  if (folder === "-")
+    throw new StartError("- is no folder: name none for standard output, or ./- for a folder of that name");
   const madeFolders = makeFolder(folder, 0o777);
   const written: string[] = [];
   try {
