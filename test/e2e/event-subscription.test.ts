@@ -249,6 +249,16 @@ describe("a subscription", () => {
       expect([code, stderr.replace(/^chartroom: the second line is .*\n$/, "")]).toEqual([0, ""]);
       return stdout;
     };
+    const withoutAddress = await runHostedCommand(
+      ["webhook", "create", "Ships", "--event", "*"],
+      environment,
+    );
+    expect(withoutAddress).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        "chartroom: give the address of the webhook by standard input: chartroom webhook create ... < FILE\n",
+    });
     const creation = ["create", "Ships", "--event", "project.created", "runner.*"];
     const [id = "", secret = ""] = (await webhook(creation, `${receiver.url(path)}\n`, runCommand)).split(
       "\n",

@@ -155,7 +155,11 @@ function tellSecret(terminal: Terminal, made: WebhookSecret, json: boolean | und
 
 /** Reads an address from standard input: chat services keep a credential in it, which others see in a list of processes. */
 async function addressIn({ input }: Terminal): Promise<string> {
-  if (input.isTTY) throw new StartError("give the address of the webhook by standard input");
   const { text } = await import("node:stream/consumers");
-  return (await text(input)).trim();
+  const address = input.isTTY ? "" : (await text(input)).trim();
+  if (address === "")
+    throw new StartError(
+      "give the address of the webhook by standard input: chartroom webhook create ... < FILE",
+    );
+  return address;
 }
