@@ -32,11 +32,10 @@ export const AGENT_PRESETS: readonly AgentPreset[] = [
   },
 ];
 
-/** Returns a line for each preset, under a heading. */
-export function listPresets(): string {
-  const rows = [
-    ["NAME", "COMMAND", "INSTALL", "SECRET"],
-    ...AGENT_PRESETS.map(({ name, command, install, secret }) => [name, command, install, secret]),
-  ];
-  return rows.map((row) => `${row.join("  ")}\n`).join("");
+/** Returns the presets as a list for people and scripts. */
+export function listPresets() {
+  return {
+    headings: ["NAME", "COMMAND", "INSTALL", "SECRET"],
+    rows: AGENT_PRESETS.map(({ name, command, install, secret }) => [name, command, install, secret]),
+  };
 }

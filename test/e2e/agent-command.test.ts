@@ -101,6 +101,8 @@ describe("npx chartroom agent", () => {
     expect(await printed("list")).toContain(`  Known  all  acp  ${PRESET.command}\n`);
     const { stdout } = await runCommand(["agent", "presets"]);
     const page = readFileSync(join(ROOT, "docs/agents/presets.md"), "utf8");
+    // Without headings, which only a terminal gets.
+    expect(stdout.split("\n")).toHaveLength(AGENT_PRESETS.length + 1);
     for (const { name, command, install, secret } of AGENT_PRESETS) {
       expect(stdout).toContain(`${name}  ${command}  ${install}  ${secret}\n`);
       const [, packageName, version] = /^npm install --global (\S+)@(\S+)$/.exec(install) ?? [];

@@ -83,7 +83,7 @@ export async function runOnData(
   terminal.print(await command(readConfig(flags, terminal.env)));
 }
 
-/** A list in the data. */
+/** A list for people and scripts. */
 export interface Listing {
   /** Names of the columns. */
   readonly headings: readonly string[];
@@ -91,13 +91,17 @@ export interface Listing {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Runs a command on the data folder that lists something: under headings at a terminal, and as rows alone for scripts. */
+/** Runs a command on the data folder that lists something; see {@link printListing}. */
 export async function listOnData(
   terminal: Terminal,
   flags: Flags,
   command: (config: Config) => Promise<Listing>,
 ): Promise<void> {
-  const { headings, rows } = await command(readConfig(flags, terminal.env));
+  await printListing(terminal, await command(readConfig(flags, terminal.env)));
+}
+
+/** Prints a list: under headings at a terminal, and as rows alone for scripts. */
+export async function printListing(terminal: Terminal, { headings, rows }: Listing): Promise<void> {
   const isTerminal = (terminal.output as { readonly isTTY?: boolean }).isTTY === true;
   if (!isTerminal) return terminal.print(rows.map((row) => `${row.join("  ")}\n`).join(""));
   const { table } = await import("../client/printable.ts");

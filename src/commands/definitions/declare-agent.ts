@@ -6,6 +6,7 @@ import { ExitCode } from "../start-error.ts";
 import {
   type Flags,
   listOnData,
+  printListing,
   retryOption,
   runOnData,
   type Terminal,
@@ -87,7 +88,7 @@ export function declareAgent(program: Command, terminal: Terminal): void {
   agent
     .command("presets")
     .description("list known programs: name, command, what to install, and the variable with the key")
-    .action(() => void terminal.output.write(listPresets()));
+    .action(() => printListing(terminal, listPresets()));
   withDataSettings(
     agent
       .command("list")
