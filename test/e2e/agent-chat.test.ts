@@ -342,6 +342,29 @@ describe("a chat in a terminal", () => {
     expect(shown).toContain("[the run has stopped]");
   });
 
+  test("prints plain lines where the terminal is dumb, and is left by /leave", async () => {
+    const conversation = await startConversation(server);
+    const input = Object.assign(new PassThrough(), { isTTY: true });
+    const output = new PassThrough().setEncoding("utf8");
+    let shown = "";
+    output.on("data", (text: string) => {
+      shown += text;
+    });
+    const { url, token } = server;
+    const place = { server: url, token, agentExecutionId: conversation.id, retryForMs: 60_000 };
+    const chatting = chat({ ...place, input, output, isDumb: true });
+    input.write("echo hello\n");
+    await until(
+      () => shown,
+      (all) => all.includes("\nhello\n"),
+    );
+    input.write("/leave\n");
+    expect(await chatting).toBe(true);
+    expect(shown).toContain("-- echo hello\nhello\n");
+    for (const control of ["\u{1b}", "\r", "\n> "]) expect(`\n${shown}`).not.toContain(control);
+    await conversation.stop();
+  });
+
   test("prints whole lines above the one that is typed, and no control characters of an agent", async () => {
     // Where it is "dumb", readline moves no cursor. It is set back after the file.
     process.env.TERM = "xterm";

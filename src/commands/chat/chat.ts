@@ -10,6 +10,8 @@ import { ChatView } from "./view.ts";
 export interface ChatOptions extends ConversationOptions {
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
+  /** True for a terminal that takes no control sequences: it gets plain lines, and edits what is typed itself. */
+  readonly isDumb?: boolean;
 }
 
 /** Clears the terminal from the beginning of the row. The line being typed appears again below the output. */
@@ -24,12 +26,17 @@ const CLEAR = "\r\u{1b}[J";
  * @throws StartError when the execution cannot be watched, the server could not
  *   be reached for too long, or the user leaves while it cannot be reached
  */
-export async function chat({ input, output, ...place }: ChatOptions): Promise<boolean> {
+export async function chat({ input, output, isDumb = false, ...place }: ChatOptions): Promise<boolean> {
   const isTyped = input.isTTY === true;
+  const isEdited = isTyped && !isDumb;
   const leaving = new AbortController();
-  const lines = createInterface({ input, ...(isTyped && { output, terminal: true }), prompt: "> " });
+  const lines = createInterface({
+    input,
+    ...(isEdited ? { output, terminal: true } : { terminal: false }),
+    prompt: "> ",
+  });
   const print = (text: string) => {
-    if (!isTyped) return output.write(text);
+    if (!isEdited) return output.write(text);
     // A long line takes several rows. Before readline prints it again it moves up by the rows that it
     // knows of: not those of a paste.
     const { rows } = lines.getCursorPos();

@@ -144,7 +144,8 @@ function declareAgentChat(agent: Command, terminal: Terminal): void {
         // Loaded on demand: a command does not load the modules of others.
         const { chat } = await import("../chat/chat.ts");
         const retryForMs = flags.retryFor * 1_000;
-        const isWell = await chat({ ...access, agentExecutionId, retryForMs, input, output });
+        const isDumb = terminal.env.TERM === "dumb";
+        const isWell = await chat({ ...access, agentExecutionId, retryForMs, input, output, isDumb });
         terminal.setExitCode(isWell ? 0 : ExitCode.runFailed);
       }),
     CLIENT_SETTINGS,
