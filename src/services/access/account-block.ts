@@ -23,8 +23,8 @@ import { revokeExecutionsOfExecutor } from "../workflow/execution/execution-canc
 import { stopEnvironmentsOfAccount } from "./environment-stops.ts";
 
 /**
- * Returns the function that finds what a change of an account locks: the accounts, so that it joins no other
- * organization meanwhile, and the organizations that it is or was a member of.
+ * Returns the function that finds the locks of a change of an account: that of all accounts, so that it cannot join
+ * another organization meanwhile, and those of the organizations that it is or was a member of.
  */
 export function locksOfAccount(accountId: string): (db: Reader) => Promise<Lock[]> {
   return async (db) => {

@@ -60,7 +60,10 @@ export class AccountService implements ServiceImpl<typeof Contract> {
   }
 }
 
-/** Returns the write in whose records the caller is, in each organization, the member that it is there. */
+/**
+ * Requires that the caller administers an account. Returns the write that records changes in each organization under
+ * the caller's user id there.
+ */
 async function requireAdministratorOf(
   tx: WriteTransaction,
   caller: Caller,

@@ -13,10 +13,10 @@ import { findSharingGroups, isSharedWith } from "../policy/shared-role.ts";
 /** Maximum number of events per page. Streams that read from the same position share a page. */
 export const EVENTS_PER_READ = 100;
 
-/** Number of agent executions of which a reader remembers whether they are shared with it. */
+/** Maximum number of agent executions for which a reader caches whether they are shared with it. */
 const KNOWN_EXECUTIONS = 100;
 
-/** The present rights of a reader of events, as committed. */
+/** The present rights of a reader of events. */
 export interface EventReader {
   /** The caller with its present role. */
   readonly caller: Caller;

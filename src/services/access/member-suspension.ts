@@ -18,9 +18,9 @@ const USER_SUSPENDED = {
 } as const;
 
 /**
- * Suspends a member of the scope's organization and ends everything that acts for it there: its tokens for good, its
- * agent executions and the executions that run as it at once. Environments that are too many for one transaction are
- * stopped by jobs/stops.ts.
+ * Suspends a member of the scope's organization and ends everything that acts for it there. Its tokens are revoked
+ * permanently; its agent executions and the executions that run as it end at once. Environments that are too many for
+ * one transaction are stopped by jobs/stops.ts.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
  */
@@ -42,7 +42,7 @@ export async function suspendMember(tx: WriteTransaction, scope: Scope, userId: 
 }
 
 /**
- * Lifts the suspension of a member; what it disabled or stopped stays so.
+ * Lifts the suspension of a member. What the suspension revoked or stopped is not restored.
  *
  * @throws DomainError NOT_FOUND
  */

@@ -77,8 +77,9 @@ export async function setMemberRole(
 /**
  * Ends a membership of the scope's organization. The user's resources stay and keep
  * it as their creator. Its tokens are removed, so that they do not become valid again
- * when the account rejoins, and so are its host credentials, secrets, drafts of reviews and memberships of groups. Its agent executions and
- * the executions that run as the user stop at once.
+ * when the account rejoins. Its host credentials, secrets, drafts of reviews and group
+ * memberships are removed too. Its agent executions and the executions that run as the
+ * user stop at once.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
  */

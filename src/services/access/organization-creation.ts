@@ -40,7 +40,7 @@ export function createOrganizationWithToken(store: Store, keys: Keys, request: O
 /**
  * Creates the organization of the first start in the same way.
  *
- * @returns undefined where there is or was an organization: another server may have created the first one
+ * @returns undefined if an organization exists or existed: another server may have created the first one
  */
 export function createFirstOrganization(store: Store, keys: Keys, request: OrganizationCreationRequest) {
   const create = async (tx: WriteTransaction) =>
@@ -74,7 +74,7 @@ async function insertOrganizationWithToken(
 
 /**
  * Inserts an organization, its administrator, and the runner that represents its members' local runners.
- * @param userId of the administrator
+ * @param userId user id of the administrator
  */
 export async function insertOrganizationWithAdministrator(
   tx: WriteTransaction,

@@ -38,7 +38,7 @@ import { recordedAsMember } from "./recorded-member.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "now">;
 
-/** Creates the invite of an organization; the one before is of no use from then on. */
+/** Creates the invite of an organization, which invalidates the earlier one. */
 export async function createInvite(
   tx: WriteTransaction,
   scope: Scope,
@@ -61,7 +61,7 @@ export async function getInvite(tx: WriteTransaction, scope: Scope, keys: Keys) 
   return { invite: inviteMessage(keys.open(invite.key_id, invite.sealed, placeOf(invite.id)), invite) };
 }
 
-/** Returns what an invite is for. @throws DomainError NOT_FOUND for one that nobody can join with */
+/** Returns the organization of an invite. @throws DomainError NOT_FOUND for one that nobody can join with */
 export async function getInviteSummary(
   deps: Dependencies,
   { inviteId }: GetOrganizationInviteSummaryRequest,
@@ -79,11 +79,11 @@ export async function findInviteSummary({ store, keys, now }: Dependencies, invi
 }
 
 /**
- * Makes the caller's account a member of the organization of an invite, or of one whose invite domains hold an address
- * of the account that a sign-in provider has verified.
+ * Makes the caller's account a member of the organization of an invite, or of one whose invite domains include the
+ * domain of an address of the account that a sign-in provider has verified.
  *
  * @throws DomainError NOT_FOUND for an invite that nobody can join with, and for an organization that the account does
- *   not join in this way; PERMISSION_DENIED where SCIM alone brings in people
+ *   not join in this way; PERMISSION_DENIED if only SCIM adds members
  */
 export function joinOrganizationAs(
   { store, keys }: Dependencies,
@@ -116,7 +116,7 @@ export function joinOrganizationAs(
       return { member: memberMessage(facts) };
     },
     {
-      // The account, so that it is not blocked meanwhile.
+      // Also locks the account, so that it is not blocked meanwhile.
       alsoLocks: async (db) => {
         if (organizationId !== undefined) return [null, organizationId];
         const invite = await findInviteByHash(db, hash);
@@ -126,7 +126,10 @@ export function joinOrganizationAs(
   );
 }
 
-/** Accounts that left or were removed need an invite: by an address alone, a removed one would be back at once. */
+/**
+ * Requires that an account may join by the domain of its address. One that left or was removed needs an invite:
+ * otherwise a removed person could come back at once.
+ */
 async function requireDomain(
   db: Reader,
   scope: Scope,

@@ -36,10 +36,10 @@ import { getExecutorAsCaller } from "../identity/executor.ts";
 import { changedPolicies } from "../policy/organization-policies.ts";
 import { lookAtRetention } from "./retention/retention-preview.ts";
 
-/** Number of resources of each kind that are looked at (contract, PreviewOrganizationPoliciesResponse.complete). */
+/** Maximum number of resources checked per kind (contract, PreviewOrganizationPoliciesResponse.complete). */
 const MAX_RESOURCES = 1_000;
 
-/** Bytes of the resources of each kind that are looked at. */
+/** Maximum total size in bytes of the resources checked per kind. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 const EVERY_PROJECT = {
@@ -52,7 +52,7 @@ const EVERY_PROJECT = {
   annotations: {},
 };
 
-/** A change that is looked at. */
+/** A policy change whose effects are previewed. */
 interface Preview extends Snapshot {
   readonly store: Pick<Store, "reader" | "longReader" | "lister" | "projectSearch">;
   readonly caller: Caller;
@@ -61,7 +61,10 @@ interface Preview extends Snapshot {
   readonly effects: PolicyEffects;
 }
 
-/** Shows what a change of policies would do, by the functions that enforce it. @throws DomainError as changedPolicies */
+/**
+ * Returns the effects that a change of policies would have, found with the functions that enforce policies.
+ * @throws DomainError as changedPolicies
+ */
 export async function previewPolicies(
   { store, now, retention }: Pick<ServiceDependencies, "store" | "now" | "retention">,
   caller: Caller,
@@ -89,7 +92,7 @@ export async function previewPolicies(
   return { effects: effects.all, complete };
 }
 
-/** @returns whether all were looked at, as the others do */
+/** Adds the environments that the jobs would archive or delete. @returns whether all resources were checked */
 async function lookAtAges({ db, now, caller, before, after, effects }: Preview): Promise<boolean> {
   const jobs = [
     {
@@ -162,7 +165,7 @@ async function lookAtWorkflows(preview: Preview): Promise<boolean> {
     if (spec?.deleting || !executor) return;
     if (!roles.has(executor.id)) roles.set(executor.id, await roleOf(preview, executor));
     const role = roles.get(executor.id);
-    // Its executor may not act: a start is refused anyway.
+    // The executor may not act, so a start is rejected regardless of the policies.
     if (!role) return;
     effects.check({ id: workflow.id, name: metadata.name }, what, (policies) => {
       for (const { context } of spec?.triggers ?? [])
@@ -234,9 +237,9 @@ async function lookAtProjects({ store, caller, effects, after }: Preview): Promi
 }
 
 /**
- * Looks at the resources of rows, as many as fit, and lets others run in between: each may be megabytes large.
+ * Checks the resources of rows within the limits, and yields to the event loop in between, since each may have megabytes.
  *
- * @returns whether all were looked at
+ * @returns whether all were checked
  */
 async function lookAtEach<T>(
   rows: readonly Pick<ListedRow<T>, "bytes" | "read">[],

@@ -3,10 +3,10 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { type Actor, SYSTEM, type WriteTransaction } from "../../store/store.ts";
 
 /**
- * Returns a write whose records in other organizations than the caller's name as their author who the caller is there,
- * and the system where that is nobody: each trail names its organization's own members alone.
+ * Returns a write that records changes in other organizations under the caller's user id in that organization, or
+ * under the system if it has none there: each audit trail names only members of its own organization.
  *
- * @param userIdIn finds the id of the caller's account as a member of an organization
+ * @param userIdIn returns the user id of the caller's account in an organization
  */
 export function recordedAsMember(
   tx: WriteTransaction,

@@ -34,13 +34,13 @@ import {
   type QuestionDependencies,
 } from "../environment/environment-question.ts";
 
-/** Failures that tell nothing of the repository: this server did not answer the runner, or the runner itself failed. */
+/** Failures that say nothing about the repository: this server did not answer the runner, or the runner itself failed. */
 const RUNNER_FAILURES = new Set(["refused_by_service", "runner_fault", "command_not_started"]);
 
-/** Time that a runner has to ask a remote (contract, ParseContextURL). */
+/** Maximum time for a runner to read a remote (contract, ParseContextURL). */
 const READ_MS = 30_000;
 
-/** Most projects of an answer (contract, ParseContextURLResponse.project_ids). */
+/** Maximum number of projects in a response (contract, ParseContextURLResponse.project_ids). */
 const MAX_PROJECTS = 100;
 
 type Dependencies = QuestionDependencies & { readonly store: Pick<Store, "projectSearch"> };
@@ -65,7 +65,7 @@ export async function parseContextUrl(
   });
 }
 
-/** Says whether a runner can read a repository for the caller. */
+/** Returns whether a runner can read a repository for the caller. */
 export async function checkRepositoryAccess(
   deps: Dependencies,
   { runnerId, repositoryUrl }: CheckRepositoryAccessRequest,
@@ -79,7 +79,10 @@ export async function checkRepositoryAccess(
   });
 }
 
-/** @throws DomainError NOT_FOUND, RUNNER_UNREACHABLE, TOO_MANY_QUESTIONS, POLICY_DENIED, UNAVAILABLE */
+/**
+ * Has a runner read a remote.
+ * @throws DomainError NOT_FOUND, RUNNER_UNREACHABLE, TOO_MANY_QUESTIONS, POLICY_DENIED, UNAVAILABLE
+ */
 async function readRemote(
   deps: Dependencies,
   ctx: HandlerContext,
@@ -98,7 +101,7 @@ async function readRemote(
     question: { case: "readRemote", value },
     answer: "remoteRead",
     waitMs: READ_MS,
-    // Else callers that hang up would have the runner ask more remotes at a time than it may.
+    // Otherwise callers that disconnect could make the runner read more remotes at a time than it may.
     isLeft: true,
   });
   if (RUNNER_FAILURES.has(read.failure?.reason ?? "")) throw runnerUnreachable("answer_failed");
@@ -130,14 +133,14 @@ function askedRunner(runnerId: string): AskedRunner {
     },
     unreachable: runnerUnreachable,
     failed: ({ reason }) => {
-      // A runner that does not know the question looks for its environment.
+      // A runner of an earlier release does not know the question, and looks for its environment.
       const isUnknown = reason === "question_unknown" || reason === "environment_absent";
       return runnerUnreachable(isUnknown ? "question_unknown" : "answer_failed");
     },
   };
 }
 
-/** Returns what is known of the revision: what the page names, and what was found. */
+/** Returns what is known about the revision: from the page's address, and from the remote. */
 function revisionOf(target: Target, read: RemoteRead | undefined) {
   if (target.kind === "commit") return { commit: target.hash };
   if (read) return { branch: read.branch, tag: read.tag, commit: read.commit };

@@ -21,7 +21,7 @@ import { queueElsewhere } from "../workflow/action/action-approval.ts";
 import { finishAction } from "../workflow/action/action-progress.ts";
 import { handlerOf } from "./work-handlers.ts";
 
-/** Number of environments read per query. A transaction lets reads through only between its queries. */
+/** Number of environments read per query. Other reads can run only between the queries of a transaction. */
 const ENVIRONMENTS_PER_PAGE = 16;
 
 /** The failure of agent executions that were routed to a removed runner. */
@@ -33,9 +33,10 @@ const RUNNER_REMOVED = {
 /**
  * Removes a runner and everything that depends on it: its environments, the entries of
  * projects for its classes, its prebuilds, classes and tokens, and the host credentials
- * stored for it. Work that it holds goes back to the queue; work that only it could do
- * fails, but for actions that it would have gone on with after an approval, and so do agent executions in its environments or routed to it. Referring rows
- * are removed before the rows that they refer to.
+ * stored for it. Work that it holds returns to the queue. Work that only it could do
+ * fails, except actions that it would have continued after an approval; so do agent
+ * executions in its environments or routed to it. Referring rows are removed before the
+ * rows that they refer to.
  */
 export async function removeRunnerWithDependents(
   tx: WriteTransaction,

@@ -74,7 +74,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
       if (runner) await updateRunner(tx, caller, stored.runner, { ...stored, runner });
       return {};
     };
-    // The name of a phase that pauses a runner is two bytes longer.
+    // Exempt from the quota unless the name changes: the phase of a paused runner is only two bytes longer.
     return writeAsCaller(this.#deps.store, ctx, change, { isExempt: req.name === undefined || undefined });
   }
 

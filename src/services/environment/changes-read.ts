@@ -21,15 +21,15 @@ import { type ListDependencies, listPage } from "../call/page.ts";
 import { askerOf, askRunner, type QuestionDependencies } from "./environment-question.ts";
 import type { EnvironmentRuns } from "./environment-runs.ts";
 
-/** The dependencies of operations that show what is in environments. */
+/** The dependencies of operations that return the contents of environments. */
 export interface ChangesDependencies extends ListDependencies {
   readonly runs: EnvironmentRuns;
 }
 
-/** Time that a look at the working trees may take. */
+/** Maximum time to inspect the working trees. */
 export const LOOK_MS = 30_000;
 
-/** Returns what has changed in an environment, as it was reported last, or as its runner finds it now. */
+/** Returns the changes in an environment: those of the last report, or on request those that its runner finds now. */
 export async function getEnvironmentChanges(
   deps: QuestionDependencies & { readonly runs: EnvironmentRuns },
   { environmentId, refresh }: GetEnvironmentChangesRequest,
@@ -93,10 +93,10 @@ async function getReadableChanges(
 }
 
 /**
- * Requires that the caller may read what is in an environment.
+ * Requires that the caller may read the contents of an environment.
  *
- * @param knownCreator the creator of the environment where that is stored with it; the creator may be gone
- * @returns what was reported of it last; undefined when nothing was
+ * @param knownCreator the creator of the environment, if it is already known
+ * @returns the last report on the environment; undefined if there was none
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */
 export async function requireReadableContent(

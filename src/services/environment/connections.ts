@@ -25,7 +25,7 @@ import { listPage } from "../call/page.ts";
 import { recordHeartbeat } from "../runner/heartbeat.ts";
 import { type ChangesDependencies, requireReadableContent } from "./changes-read.ts";
 
-/** Returns one page of the connections that work in an environment has asked for. */
+/** Returns one page of the connections that processes in an environment have requested. */
 export async function listEnvironmentConnections(
   deps: ChangesDependencies,
   { environmentId, pagination }: ListEnvironmentConnectionsRequest,
@@ -44,8 +44,8 @@ export async function listEnvironmentConnections(
 }
 
 /**
- * Stores the connections that work in an environment has asked for, as its runner reports them. Those that were refused
- * are an event. Connections that are known already change nothing.
+ * Stores the connections that processes in an environment have requested, as reported by its runner. Refused
+ * connections cause an event. Connections that are already stored change nothing.
  *
  * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a time out of range
  */

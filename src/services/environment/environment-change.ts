@@ -9,9 +9,9 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
 /**
- * The hook that is called on each change of an environment, in the transaction, with the environment before and after it;
- * undefined after its removal. It reads what the change concerns before the change is written, and returns the function that
- * is called after that.
+ * The hook that is called on each change of an environment, in its transaction, with the environment before and after
+ * the change; undefined after a removal. It is called before the change is written, reads the rows that depend on the
+ * environment, and returns a function that is called after the write.
  */
 export const environmentChanged = createHook<
   [tx: WriteTransaction, scope: Scope, before: Environment, after: Environment | undefined],
@@ -41,7 +41,7 @@ export async function deleteEnvironmentRow(
   await remove();
 }
 
-/** Reads what the removal of an environment takes along. @returns the function that removes all of it */
+/** Reads the rows to remove together with an environment. @returns the function that removes all of them */
 export async function findEnvironmentRemoval(
   tx: WriteTransaction,
   scope: Scope,

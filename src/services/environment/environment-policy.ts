@@ -62,7 +62,7 @@ export async function requireStartAllowed(
 ): Promise<void> {
   const policies = await findPolicies(tx.db, scope);
   requireLifetimeAllowsStart(policies, before, tx.now);
-  // One whose desired phase is running is counted already.
+  // An environment whose desired phase is running is counted already.
   if (before.spec?.desiredPhase !== EnvironmentPhase.RUNNING) {
     await requireQuotas(tx.db, scope, policies, after, false);
   }

@@ -7,7 +7,7 @@ import type {
   PushEnvironmentBranchResponseSchema,
 } from "#gen/service/v1/environment_service_pb.js";
 
-/** The pushes of what is in environments, which take approvals and agent executions, of later areas. */
+/** Pushes from environments, implemented by a later area, since they need approvals and agent executions. */
 export interface EnvironmentPushes {
   pushEnvironmentBranch(
     req: PushEnvironmentBranchRequest,

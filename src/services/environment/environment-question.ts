@@ -40,17 +40,17 @@ export type QuestionDependencies = Pick<StreamDependencies, "store" | "now" | "d
 /** The caller who waits for the answer. */
 export interface Asker {
   readonly scope: Scope;
-  /** Id of the subject for which questions are counted. */
+  /** Id of the subject that the question counts for. */
   readonly id: string;
-  /** Aborted when nobody waits any more. */
+  /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
-  /** Milliseconds that are left to wait; undefined without a limit. */
+  /** Time left to wait, in milliseconds; undefined without a limit. */
   readonly timeoutMs: number | undefined;
-  /** Runs the write that asks. */
+  /** Runs the write that stores the question. */
   write<T>(fn: (tx: WriteTransaction) => Promise<T>): Promise<T>;
 }
 
-/** Returns the caller of an operation as an asker; it must not have lost its access when it asks. */
+/** Returns the caller of an operation as an asker. Its access is checked again in the write that asks. */
 export function askerOf({ store }: Pick<QuestionDependencies, "store">, ctx: HandlerContext): Asker {
   const caller = callerOf(ctx);
   return {
@@ -63,35 +63,35 @@ export function askerOf({ store }: Pick<QuestionDependencies, "store">, ctx: Han
 }
 
 type Answer = AnswerRequestRequest["answer"];
-/** The answers that are no failures. */
+/** The answers other than failures and progress. */
 export type AnswerCase = Exclude<Answer["case"], undefined | "failure" | "progress">;
 export type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case: Case }>["value"];
 
 /** A question about an environment, and the answer that belongs to it. */
 export interface Asked<Case extends AnswerCase> {
-  /** Empty for a question about none. */
+  /** Id of the environment; empty for a question about none. */
   readonly environmentId: string;
   readonly question: EnvironmentQuestion["question"];
   readonly answer: Case;
-  /** Longest time to wait for the answer, in milliseconds. */
+  /** Maximum time to wait for the answer, in milliseconds. */
   readonly waitMs: number;
-  /** True if the runner goes on where the caller has hung up: the question then counts until it is answered or ends. */
+  /** True if the runner continues after the caller has disconnected: the question counts until it is answered or ends. */
   readonly isLeft?: boolean;
 }
 
-/** The runner that is asked, and the errors of what keeps it from answering. */
+/** The runner that is asked, and the errors for cases in which it does not answer. */
 export interface AskedRunner {
-  /** Returns its id. @throws DomainError unless it may be asked one more question */
+  /** Returns the runner's id. @throws DomainError unless it may be asked one more question */
   find(tx: WriteTransaction, asker: Asker): Promise<string>;
   unreachable(cause: "runner_silent" | "no_answer"): DomainError;
-  /** Returns the error for what the runner gave as the reason for no answer. */
+  /** Returns the error for a failure that the runner reports instead of an answer. */
   failed(failure: { readonly reason: string; readonly message: string }): DomainError;
 }
 
 /**
  * Asks the runner of an environment, whichever server holds its stream, and waits for the answer.
  *
- * @throws DomainError ENVIRONMENT_UNREACHABLE, at once where the runner does not listen; TOO_MANY_QUESTIONS;
+ * @throws DomainError ENVIRONMENT_UNREACHABLE, at once if the runner does not listen; TOO_MANY_QUESTIONS;
  *   UNAVAILABLE when the server drains
  */
 export function askRunner<Case extends AnswerCase>(
@@ -135,11 +135,11 @@ export async function askGivenRunner<Case extends AnswerCase>(
       const changed = notifier.next(Math.max(0, endsAt - now()));
       signal.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
-      // Before the reading: an answer in time is read then.
+      // Taken before the row is read, so that an answer that arrived in time is seen.
       const at = now();
       const asked = await findQuestion(store.reader, scope, id);
       isOpen = asked !== undefined && !asked.answer && at < endsAt;
-      // Its runner was removed.
+      // The runner was removed.
       if (!asked) throw runner.unreachable("runner_silent");
       if (asked.answer) return expectAnswer(asked.answer, expected, runner.failed);
       if (at >= endsAt) throw runner.unreachable("no_answer");
@@ -147,7 +147,7 @@ export async function askGivenRunner<Case extends AnswerCase>(
     }
   } finally {
     notifier.close();
-    // One that is left, and one for which this fails, is removed by the job.
+    // A question that the runner may still answer, and one for which this fails, is removed by the job.
     if (!isLeft || !isOpen) {
       const remove = (tx: WriteTransaction) => removeQuestion(tx, scope, id);
       await store.write(SYSTEM, "question/ended", remove, within(scope)).catch(() => undefined);
@@ -155,7 +155,10 @@ export async function askGivenRunner<Case extends AnswerCase>(
   }
 }
 
-/** Returns the runner that an environment is on, if that has room for one more question. @throws DomainError TOO_MANY_QUESTIONS, and ENVIRONMENT_UNREACHABLE unless it listens */
+/**
+ * Returns the runner that an environment is on, if it may be asked one more question.
+ * @throws DomainError TOO_MANY_QUESTIONS; ENVIRONMENT_UNREACHABLE unless it listens
+ */
 export async function findRunnerToAsk(
   tx: WriteTransaction,
   { scope, id }: Asker,
@@ -186,10 +189,10 @@ function isThere({ spec, status }: Environment): boolean {
 }
 
 /**
- * Returns the content of an answer that belongs to the question.
+ * Returns the content of an answer, which must be of the kind that the question expects.
  *
- * @param failed returns the error for a failure, as the runner names it
- * @throws DomainError of `failed`
+ * @param failed returns the error for a failure that the runner reports
+ * @throws DomainError the error of `failed`
  */
 export function expectAnswer<Case extends AnswerCase>(
   { answer }: AnswerRequestRequest,
@@ -202,7 +205,7 @@ export function expectAnswer<Case extends AnswerCase>(
 }
 
 /**
- * Takes the answer of a runner, of which the first one counts, or what it says about its progress.
+ * Stores a runner's answer, of which only the first counts, or its report of progress.
  * @throws DomainError NOT_FOUND when nobody waits for it any more; IN_USE for an instance that was replaced
  */
 export function answerRequest(
@@ -222,7 +225,7 @@ export function answerRequest(
   });
 }
 
-/** Puts off the end of a question that may last. */
+/** Postpones the end of a long-running question. */
 async function putOff(
   tx: WriteTransaction,
   scope: Scope,

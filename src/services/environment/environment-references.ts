@@ -24,7 +24,7 @@ export async function checkEnvironmentReferences(
     if (!securityPolicy) throw notFound("security policy");
     requireSecurityPolicyAssignable(securityPolicy);
   }
-  // None can exist yet: no operation creates one. To store the id would suggest that it has an effect.
+  // No operation creates one yet, so none can exist. Storing the id would suggest that it has an effect.
   if (spec?.workflowActionId) throw notFound("workflow execution action");
   const classId = spec?.machine?.class;
   if (!classId) return undefined;

@@ -1,7 +1,7 @@
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Reader, Scope } from "../../store/store.ts";
 
-/** The agent executions in environments, which a later area knows. */
+/** Access to the agent executions in environments, implemented by a later area. */
 export interface EnvironmentRuns {
   /** Returns whether there is an agent execution in the environment that the caller may read. */
   mayReadAny(db: Reader, caller: Caller, environmentId: string): Promise<boolean>;

@@ -247,7 +247,10 @@ async function getOwnedEnvironment(
   return environment;
 }
 
-/** Returns one page of the caller's environments, and on the first page their count if requested. A runner gets its own only. */
+/**
+ * Returns one page of the caller's environments, and on the first page their count if requested. A runner gets only the
+ * environments that are on it.
+ */
 export async function listEnvironments(
   deps: ServiceDependencies,
   caller: Caller,

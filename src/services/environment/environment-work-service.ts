@@ -30,7 +30,7 @@ export interface EnvironmentWorkDependencies extends StreamDependencies {
   readonly runs: EnvironmentRuns;
 }
 
-/** The service with which runners tell of the environments that they keep. */
+/** The service with which runners report on their environments. */
 export class EnvironmentWorkService implements ServiceImpl<typeof Contract> {
   readonly #deps: EnvironmentWorkDependencies;
   readonly #streams = createLeaseStreams();
@@ -55,11 +55,11 @@ export class EnvironmentWorkService implements ServiceImpl<typeof Contract> {
 }
 
 /**
- * Returns to a runner the credential of the one who asks for a push or to read a remote, while the question about it is
- * open: of that subject and no other, for a host that the environment is made from, or that of the remote. Each read is
- * recorded in the audit log.
+ * Returns to a runner the host credential of the subject that asks for a push or to read a remote, while that question
+ * is open. The host must be one that the environment was made from, or that of the remote. Each read is recorded in the
+ * audit log.
  *
- * @throws DomainError NOT_FOUND for a question that is answered, over, of another runner or about something else, and
+ * @throws DomainError NOT_FOUND for a question that is answered, over, for another runner or about something else, and
  *   without such a credential; VALUE_UNUSABLE for another host; EXECUTOR_UNFIT
  */
 function getQuestionCredential(

@@ -77,7 +77,7 @@ export const environmentWork: WorkHandler = {
     const setters = isWantedRunning ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
     return {
       subject: environment?.metadata?.creator ?? create(SubjectSchema),
-      // To stop or remove an environment needs no host.
+      // Stopping or removing an environment needs no credential of a host.
       addresses: isWantedRunning ? addressesOf(environment.spec?.content?.initializer) : [],
       sourceSetBy: setters,
       sourceKinds: ["environment"],
@@ -100,7 +100,7 @@ export async function reportEnvironment(
   return before && applyEnvironmentReport(tx, scope, before, progress);
 }
 
-/** Does the same for an environment that was found in this transaction. */
+/** Does the same as {@link reportEnvironment} for an environment that was read in this transaction. */
 export async function applyEnvironmentReport(
   tx: WriteTransaction,
   scope: Scope,
@@ -113,7 +113,7 @@ export async function applyEnvironmentReport(
   return after;
 }
 
-/** Ends a lease whose environment has another desired phase since the lease began, and queues the work for that phase. */
+/** Ends a lease whose environment got another desired phase after the lease began, and queues the work for that phase. */
 async function endSuperseded(
   tx: WriteTransaction,
   scope: Scope,

@@ -23,16 +23,16 @@ import {
   type QuestionDependencies,
 } from "./environment-question.ts";
 
-/** Time that reading of a file or folder may take. */
+/** Maximum time to read a file or folder. */
 const READ_MS = 10_000;
 
 /** The default of ReadEnvironmentFileRequest.max_bytes (contract), which is its maximum. */
 const MAX_READ_BYTES = 1_048_576;
 
-/** The dependencies of operations that ask runners for what is in environments. */
+/** The dependencies of operations that ask runners for the contents of environments. */
 export type FilesDependencies = ChangesDependencies & QuestionDependencies;
 
-/** Returns one page of the files that differ from a commit, which the runner compares now. */
+/** Returns one page of the files that differ from a commit; the runner compares them for this call. */
 export async function getDiffToCommit(
   deps: FilesDependencies,
   { environmentId, commit, pagination }: GetEnvironmentDiffRequest,
@@ -50,7 +50,7 @@ export async function getDiffToCommit(
   return { ...page.after(files.length, hasMore), files, digest, refreshedAt, filesLeftOut };
 }
 
-/** Returns one page of what is in a folder of an environment. */
+/** Returns one page of the entries of a folder of an environment. */
 export async function listEnvironmentFiles(
   deps: FilesDependencies,
   { environmentId, path, pagination }: ListEnvironmentFilesRequest,
@@ -86,7 +86,7 @@ export async function readEnvironmentFile(
   return { file, data, nextOffset: hasMore ? end : 0n };
 }
 
-/** Asks about an environment that the caller may read, before and after: rights may change while it waits. */
+/** Asks about an environment. Checks before and after that the caller may read it: rights may change while it waits. */
 async function askReadable<Case extends AnswerCase>(
   deps: FilesDependencies,
   ctx: HandlerContext,
@@ -99,7 +99,7 @@ async function askReadable<Case extends AnswerCase>(
   return answer;
 }
 
-/** Returns the part of a list that a page has, by the number of elements before it, and the function that says where it goes on. */
+/** Returns the part of a list that a page covers, by offset, and the function that creates the token of the next page. */
 function pageOf(
   { pageTokens }: FilesDependencies,
   ctx: HandlerContext,

@@ -25,47 +25,48 @@ import {
   type QuestionDependencies,
 } from "./environment-question.ts";
 
-/** Time after which the answer to a caller is that the runner goes on: proxies give a call up after a minute. */
+/** Time after which the response is that the runner is still working: many proxies end a call after a minute. */
 const PATIENCE_MS = 50_000;
-/** The part of the caller's own time that is waited: the rest is for the answer. */
+/** The part of the caller's timeout that is spent waiting; the rest is for sending the response. */
 const PART_OF_DEADLINE = 0.8;
 
 /**
- * Returns when the answer to the caller of an operation is that the runner goes on, however many questions the operation asks.
- * @param timeoutMs that are left to the caller; undefined without a limit
+ * Returns the time at which an operation stops waiting and responds that the runner is still working. It applies to all
+ * questions of the operation together.
+ * @param timeoutMs time left to the caller; undefined without a limit
  */
 export function endOfPatience(now: number, timeoutMs: number | undefined): number {
   return now + Math.min(PATIENCE_MS, (timeoutMs ?? PATIENCE_MS) * PART_OF_DEADLINE);
 }
 
-/** The dependencies of questions that may last. */
+/** The dependencies of long-running questions. */
 export type LastingDependencies = QuestionDependencies & {
-  /** When the answer to the caller is that the runner goes on, in milliseconds since 1970 UTC. */
+  /** When to stop waiting and respond that the runner is still working, in milliseconds since 1970 UTC. */
   readonly until: number;
 };
 
-/** The answer to a question that may last, or how far its runner is. */
+/** The answer to a long-running question, or the progress of its runner. */
 export type Lasting<Case extends AnswerCase> =
   | { readonly isDone: true; readonly answer: AnswerOf<Case> }
   | { readonly isDone: false; readonly progress: EnvironmentPush_Progress | undefined };
 
-/** A question that may last for as long as its runner tells of progress. */
+/** A question that may take as long as its runner reports progress. */
 export interface LastingAsked<Case extends AnswerCase> extends Pick<Asked<Case>, "environmentId" | "answer"> {
-  /** Tells whether another question of the asker, about the same environment, is this one. */
+  /** Returns whether another question of the asker about the same environment is the same question. */
   readonly isSame: (question: EnvironmentQuestion["question"]) => boolean;
-  /** The question to ask; undefined to wait only for one that was asked before. */
+  /** The question to ask; undefined to wait only for a question that was asked before. */
   readonly question: EnvironmentQuestion["question"] | undefined;
-  /** True if the runner goes on where the caller has hung up. */
+  /** True if the runner continues after the caller has disconnected. */
   readonly isLeft: boolean;
 }
 
 /**
- * Asks the runner of an environment something that may take long, or waits for the answer to the same question, which
- * an earlier call of the asker has left. The runner goes on whether anybody waits or not, and the answer stays for the
- * next call, for a while.
+ * Asks the runner of an environment a long-running question, or waits for the answer if an earlier call of the asker
+ * has asked the same question. The runner continues whether or not a call waits, and the answer is kept for a while for
+ * the next call.
  *
  * @param runnerId the runner of the environment
- * @returns undefined where there is nothing to wait for
+ * @returns undefined if there is nothing to wait for
  * @throws DomainError as askRunner does
  */
 export async function askLasting<Case extends AnswerCase>(
@@ -78,7 +79,7 @@ export async function askLasting<Case extends AnswerCase>(
     const id = (await findAsked(deps, asker, runnerId, asked)) ?? (await ask(asker, asked));
     if (id === undefined) return undefined;
     const lasting = await waitFor(deps, asker, id, asked);
-    // Another call of the asker has taken the answer, or its runner was removed.
+    // Another call of the asker has received the answer, or the runner was removed.
     if (lasting) return lasting;
   }
 }
@@ -89,7 +90,7 @@ async function findAsked<Case extends AnswerCase>(
   runnerId: string,
   { environmentId, isSame }: LastingAsked<Case>,
 ): Promise<string | undefined> {
-  // Before the reading: what is read may have its end put off later.
+  // Taken before the row is read, since the end of the question may be postponed afterwards.
   const at = now();
   const all = await findQuestionsOf(store.reader, scope, { runnerId, environmentId, askerId });
   const isOpen = ({ expiresAt }: EnvironmentQuestion) => !!expiresAt && timestampMs(expiresAt) > at;
@@ -117,7 +118,7 @@ async function ask<Case extends AnswerCase>(
   });
 }
 
-/** @returns undefined where the question is gone */
+/** Waits for the answer to a question. @returns undefined if the question was removed */
 async function waitFor<Case extends AnswerCase>(
   { store, now, draining, until }: LastingDependencies,
   { scope, signal }: Asker,
@@ -127,7 +128,7 @@ async function waitFor<Case extends AnswerCase>(
   const notifier = createNotifier((wake) => store.onChange(id, wake), [signal, draining]);
   const remove = () => {
     const removed = (tx: WriteTransaction) => removeQuestion(tx, scope, id);
-    // Where this fails, the job removes it.
+    // If this fails, the job removes the question.
     return store.write(SYSTEM, "question/ended", removed, within(scope)).catch(() => undefined);
   };
   try {
@@ -136,7 +137,7 @@ async function waitFor<Case extends AnswerCase>(
       if (signal.aborted && !isLeft) await remove();
       signal.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
-      // Before the reading: what tells of progress or answers in time is read then.
+      // Taken before the row is read, so that an answer or progress that arrived in time is seen.
       const at = now();
       const asked = await findQuestion(store.reader, scope, id);
       if (!asked) return undefined;

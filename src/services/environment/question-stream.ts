@@ -20,11 +20,11 @@ import type { LeaseStreams } from "../runner/lease-streams.ts";
 import type { QuestionDependencies } from "./environment-question.ts";
 
 /**
- * Streams the questions about the environments of a runner to it: first those that it has not answered, then each as
- * it is asked. The runner's row names its newest stream and says until when that counts as open, so that any server
- * knows whether the runner listens, and every other stream of it ends.
+ * Streams to a runner the questions about its environments: first those that it has not answered, then each new one as
+ * it is asked. The runner's row names its newest stream and the time until which that stream counts as open. From it
+ * every server knows whether the runner listens, and older streams of the runner end.
  *
- * @param streams the streams of runners at this server
+ * @param streams the streams of runners on this server
  * @throws DomainError IN_USE for an instance that was replaced; UNAUTHENTICATED; UNAVAILABLE
  */
 export async function* watchRequests(
@@ -38,7 +38,7 @@ export async function* watchRequests(
   const runnerId = caller.subject.id;
   const readRunner = async (db: Reader) => {
     const runner = await findStoredRunner(db, caller, runnerId);
-    // It was deleted meanwhile, and its token with it.
+    // The runner was deleted in the meantime, and its token with it.
     if (!runner) throw unauthenticated();
     requireCurrentInstance(runner, instanceId);
     return runner;
@@ -46,7 +46,7 @@ export async function* watchRequests(
   await recordHeartbeat(deps, ctx);
   const streamId = await writePartAsCaller(store, ctx, async (tx) => {
     await readRunner(tx.db);
-    // The stream before it ends, at whatever server.
+    // Ends the runner's earlier stream, whichever server holds it.
     tx.touch(questionsFor(runnerId));
     return openQuestionStream(tx, caller, runnerId, tx.now + STREAM_LIVES_MS);
   });
@@ -81,12 +81,12 @@ export async function* watchRequests(
   } finally {
     notifier.close();
     close();
-    // Where this fails, the stream counts as open for a little longer.
+    // If this fails, the stream counts as open for a little longer.
     await setOpenUntil(store, caller, streamId, 0).catch(() => undefined);
   }
 }
 
-/** Says until when a stream counts as open, unless a newer one has opened. */
+/** Sets the time until which a stream counts as open, unless a newer stream was opened. */
 function setOpenUntil(store: Store, caller: Caller, streamId: string, until: number): Promise<void> {
   const id = caller.subject.id;
   return store.touchAll((db) => streamUpdate(db, caller, { id, streamId, until }), within(caller));

@@ -44,7 +44,7 @@ const OPERATION = "sign-in/device";
 /** The origin of a request. */
 export interface Sender {
   readonly address: string;
-  /** The network of the address, by which is counted. */
+  /** The network of the address, for which attempts are counted. */
   readonly network: string;
 }
 
@@ -56,39 +56,39 @@ export interface BegunDeviceLogin {
   readonly intervalSeconds: number;
 }
 
-/** A machine that asks, as the page shows it. */
+/** A machine that asks for a token, as the page shows it. */
 export interface AskingMachine {
   readonly machine: string;
   readonly address: string;
   /** Milliseconds since 1970 UTC. */
   readonly askedAt: number;
-  /** Whom it would act as, with the id that decides. */
+  /** The person that the machine would act as; the user id must be sent with the decision. */
   readonly person: SignInPerson & { readonly userId: string };
 }
 
 /** A person's decision about a machine. */
 export interface DeviceDecision {
-  /** Id of the person whom the page has named. */
+  /** User id of the person that the page has named. */
   readonly userId: string;
   readonly isAllowed: boolean;
 }
 
-/** Gives devices tokens that a person allows in a browser (RFC 8628). */
+/** Issues tokens to devices after a person has approved it in a browser (RFC 8628). */
 export interface DeviceLogin {
-  /** @returns undefined while too many are open */
+  /** Begins a login. @returns undefined while too many are open */
   begin(machine: string, sender: Sender): Promise<BegunDeviceLogin | undefined>;
   /**
-   * Returns which machine a typed code is for, and whom it would act as.
-   * @param caller who is signed in
+   * Returns the machine that a typed code belongs to, and the person that it would act as.
+   * @param caller the signed-in person
    * @throws DomainError UNAUTHENTICATED, NOT_FOUND, TOO_MANY_CALLS or PERMISSION_DENIED
    */
   find(caller: Caller | undefined, code: string, sender: Sender): Promise<AskingMachine>;
   /**
-   * Allows a machine a token of the caller's, or refuses it.
-   * @throws DomainError as find; PHASE_UNSUITABLE when the caller is another than the page has named
+   * Approves or denies a machine a token of the caller.
+   * @throws DomainError as find; PHASE_UNSUITABLE when the caller is not the person that the page has named
    */
   decide(caller: Caller | undefined, code: string, decision: DeviceDecision, sender: Sender): Promise<void>;
-  /** Answers a device that asks: the value of the token, this once, and how long it holds. */
+  /** Handles the poll of a device: returns the value of the token, only once, and its lifetime. */
   poll(
     deviceCode: string,
   ): Promise<
@@ -97,7 +97,7 @@ export interface DeviceLogin {
 }
 
 export function createDeviceLogin({ store, keys, now }: SignInDependencies): DeviceLogin {
-  /** Looks a typed code up, and counts one that is wrong; `act` runs with the login in the same transaction. */
+  /** Looks up a typed code, and counts wrong codes; `act` runs with the login in the same transaction. */
   const withLogin = async <T>(
     present: Caller | undefined,
     text: string,
@@ -106,7 +106,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
   ): Promise<T> => {
     if (!present) throw unauthenticated();
     const { organizationId, subject } = present;
-    // A caller that has none left has no write wait, which would keep others from theirs.
+    // Checked outside of a write: a caller without attempts left must not delay the writes of others.
     await requireAttemptLeft(store.reader, { account: present.accountId, network }, now());
     const macs = keys.tokenMacs(typedCode(text));
     const look = async (tx: WriteTransaction) => {
@@ -132,7 +132,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
       const hasRoom = async (db: Reader, at: number) => {
         return hasRoomForLogin(await countDeviceLogins(db, network, siteOf(network), at));
       };
-      // Anybody can ask, and as often as they like: without room, none of it is a write, for which others wait.
+      // Anybody can begin logins, any number of times. If too many are open, no write is made, which would delay others.
       if (!(await hasRoom(store.reader, now()))) return undefined;
       const { value: deviceCode, hash } = keys.mintToken("device");
       const userCode = keys.mintTypedCode();
@@ -186,7 +186,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
         } else if (outcome === "access_denied") {
           await removeDeviceLogin(tx, login.id);
         } else if (outcome === "allowed") {
-          // Decided since the write began: its record would name nobody. The next question is answered.
+          // The login was decided after the author of this record was read. The next poll gets the token.
           if (login.user_id !== known.user_id) return { problem: "authorization_pending" } as const;
           await removeDeviceLogin(tx, login.id);
           const token = await createToken(tx, login);
@@ -205,7 +205,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
     },
   };
 
-  /** Creates the token of a member who has allowed it; undefined for one who may not act any more. */
+  /** Creates the token of the member who has approved it; undefined if the member may no longer act. */
   async function createToken(
     tx: WriteTransaction,
     { organization_id, user_id, machine }: StoredDeviceLogin,

@@ -4,7 +4,10 @@ import type { Keys } from "../../keys.ts";
 import { findTokens, insertToken, removeToken } from "../../store/identity/token.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
-/** The maximum lifetime of a token of an environment. It is removed earlier with the environment, the next lease on it, or the agent execution. */
+/**
+ * The maximum lifetime of a token of an environment. The token is removed earlier with the environment, with the next
+ * lease on it, or with the agent execution.
+ */
 const TOKEN_LIFETIME_MS = 24 * 3600 * 1000;
 
 /**
@@ -39,13 +42,16 @@ export async function removeEnvironmentTokens(
 export interface AgentTokenHolder {
   readonly agentExecutionId: string;
   /**
-   * The account that is answerable for it, where that may differ from the account
+   * The account that is responsible for it, where that may differ from the account
    * of the environment's creator; null for that account, or for none.
    */
   readonly accountId: string | null;
 }
 
-/** Does the same as {@link replaceEnvironmentToken} for one agent execution of several in the environment. The tokens of the others remain valid. */
+/**
+ * Does the same as {@link replaceEnvironmentToken} for one agent execution of several in the environment. The tokens of
+ * the others remain valid.
+ */
 export async function replaceAgentToken(
   tx: WriteTransaction,
   scope: Scope,
@@ -82,7 +88,7 @@ const FOR_ALL = { body: "{}", accountId: null };
 
 const bodyFor = (agentExecutionId: string) => JSON.stringify({ agentExecutionId });
 
-/** Does the same as {@link replaceEnvironmentToken} for an environment that has no token yet, or keeps those that it has. */
+/** Creates a token as {@link replaceEnvironmentToken} does, but keeps earlier tokens of the environment. */
 export async function addEnvironmentToken(
   tx: WriteTransaction,
   scope: Scope,

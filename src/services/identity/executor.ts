@@ -23,7 +23,10 @@ export async function getExecutorAsCaller(tx: Snapshot, scope: Scope, subject: S
   return { ...base, role, accountId: account.account_id };
 }
 
-/** Returns the id of the account that is answerable for an executor, also for one that may not act; null for a service account or a user who left. */
+/**
+ * Returns the id of the account that is responsible for an executor, even if the executor may not act; null for a
+ * service account or a user who left.
+ */
 export async function findAccountOfExecutor(
   tx: WriteTransaction,
   scope: Scope,

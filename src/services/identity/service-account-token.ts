@@ -66,7 +66,7 @@ export async function createServiceAccountToken(
 }
 
 /**
- * Returns the creator and the answerable account of a new token. A service account has
+ * Returns the creator and the responsible account of a new token. A service account has
  * no account: its tokens belong to the creator of the token with which it acts, so
  * that blocking that person's account blocks them too.
  */
@@ -77,7 +77,7 @@ async function findAnswerable(
   if (caller.role !== "service_account") return { creator: caller.subject, accountId: caller.accountId };
   requireLastingToken((await findTokenById(tx.db, caller.tokenId))?.kind);
   const used = await findServiceAccountToken(tx.db, caller, caller.tokenId);
-  // It was deleted since authentication; a new token would belong to nobody, and no block would reach it.
+  // The caller's token was deleted since authentication. A new token would have no account, and could not be blocked.
   if (!used) throw unauthenticated();
   return { creator: serviceAccountTokenOfRow(used).creator, accountId: used.creator_account_id };
 }

@@ -25,7 +25,7 @@ export interface SignInDependencies {
   readonly now: () => number;
 }
 
-/** The facts that the sign-in page names before anybody is signed in. */
+/** The facts that the sign-in page shows before anybody is signed in. */
 export interface SignInPerson {
   readonly name: string;
   readonly email: string;
@@ -35,14 +35,14 @@ export interface SignInPerson {
 
 /** Signs people in with the secret of a link, or with a personal access token. */
 export interface SignIn {
-  /** @throws DomainError UNAUTHENTICATED, the same for every cause, or ACCOUNT_BLOCKED */
+  /** Returns the person of a secret. @throws DomainError UNAUTHENTICATED, the same for every cause, or ACCOUNT_BLOCKED */
   findPerson(secret: string): Promise<SignInPerson>;
   findPersonOf(caller: Caller): Promise<SignInPerson>;
   /**
-   * Begins a session, ends the one before in the same browser, and makes a link useless.
+   * Begins a session, ends the earlier one in the same browser, and invalidates a link.
    *
    * @param present the caller of the session that the browser has
-   * @param isAgreed true when that may be another person's
+   * @param isAgreed true if the user agreed to replace another person's session
    * @returns the value of the session's cookie, which is stored nowhere, and its end
    * @throws DomainError as findPerson; PHASE_UNSUITABLE when another person is signed in
    */
@@ -62,7 +62,7 @@ export function createSignIn({ store, keys, now }: SignInDependencies): SignIn {
     },
     findPersonOf: (caller) => personOf(store.reader, caller),
     async begin(secret, present, isAgreed) {
-      // Only so that the record names the person: the secret is looked up again in the transaction.
+      // Only for the author in the record; the secret is looked up again in the transaction.
       const { subject } = (await find(store.reader, secret, now())).caller;
       const begin = async (tx: WriteTransaction) => {
         const { token, caller } = await find(tx.db, secret, tx.now);
@@ -105,12 +105,12 @@ export async function createSignInLink(
   return value;
 }
 
-/** The beginning of a session: with a personal access token, at a sign-in provider, with a link, or with another session. */
+/** How a session began: with a personal access token, at a sign-in provider, with a link, or with another session. */
 export interface SessionBeginning {
   readonly token?: FoundToken;
   readonly identityId?: string;
   readonly providerSessionId?: string | undefined;
-  /** The end of the session that this one takes over from, in milliseconds since 1970 UTC. */
+  /** The end of the session that this one replaces, in milliseconds since 1970 UTC. */
   readonly endsAt?: number;
 }
 
@@ -152,7 +152,7 @@ function newRow(tx: WriteTransaction, { organizationId }: Scope, userId: string,
     subject_id: userId,
     hash,
     hmac_key_id: null,
-    // A session that was never used is idle from its beginning on.
+    // The idle time of an unused session starts with the session.
     last_used_at: tx.now,
     creator_account_id: null,
     disabled_at: null,
@@ -175,7 +175,7 @@ async function findSigner(
   return { token, caller: authenticated.caller };
 }
 
-/** Returns what the page names of a caller. @throws DomainError UNAUTHENTICATED */
+/** Returns the facts about a caller that the page shows. @throws DomainError UNAUTHENTICATED */
 export async function personOf(db: Reader, caller: Caller): Promise<SignInPerson> {
   const facts = await findMemberFacts(db, caller, caller.subject.id);
   const organization = await findOrganization(db, caller);
@@ -184,7 +184,7 @@ export async function personOf(db: Reader, caller: Caller): Promise<SignInPerson
   return { name, email, organization: organization.name, readOnly: caller.readOnly };
 }
 
-/** Returns whether somebody else is signed in; the same account in another organization is the same person. */
+/** Returns whether another person is signed in; the same account in another organization is the same person. */
 function isAnother(present: Caller | undefined, caller: Caller): boolean {
   return present !== undefined && present.accountId !== caller.accountId;
 }

@@ -41,7 +41,7 @@ export async function requireTrustedSource(
   requireTrustedSetters(host, { executor, namedBy, setters: await withRoles(tx, scope, setters) }, kinds);
 }
 
-/** Returns whether a subject's own credentials and secrets may be used on what others decide. */
+/** Returns whether a subject's own credentials and secrets may be used on content that others control. */
 export async function areTrustedBy(
   tx: WriteTransaction,
   scope: Scope,

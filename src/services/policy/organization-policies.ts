@@ -30,7 +30,7 @@ export const leasePoliciesChanged = createHook<
   [tx: WriteTransaction, scope: Scope, before: LeasePolicies, after: LeasePolicies]
 >("changes of policies that runners keep");
 
-/** The means by which a change of policies is checked. */
+/** The transaction or snapshot in which a change of policies is checked. */
 export type PolicySnapshot = Snapshot & Pick<WriteTransaction, "featureLevel">;
 
 /**
@@ -53,15 +53,15 @@ export async function setPolicies(
 }
 
 /**
- * Requires that a caller may use the Model Context Protocol: all may but the agents of an organization that disables it for
- * them, who are known by the tokens of environments.
+ * Requires that a caller may use the Model Context Protocol. An organization can disable it for its agents, which are
+ * recognized by the tokens of environments; all other callers may use it.
  * @throws PolicyDenied
  */
 export async function requireMayUseMcp({ reader }: Pick<Store, "reader">, caller: Caller): Promise<void> {
   if (caller.role === "environment") requireMcpAllowed(await findPolicies(reader, caller));
 }
 
-/** Returns what policies of an organization say to runners about environments that have no security policy of their own. */
+/** Returns the lease policies of an organization for environments that have no security policy of their own. */
 async function leasePoliciesOf(
   tx: PolicySnapshot,
   scope: Scope,
@@ -76,7 +76,7 @@ async function leasePoliciesOf(
 }
 
 /**
- * Returns the policies of the caller's organization before and after a change, and changes nothing.
+ * Returns the policies of the caller's organization before and after a change, without storing it.
  *
  * @throws DomainError FIELD_MASK_INVALID, VALUE_UNUSABLE, NOT_FOUND, NOT_ENTERPRISE or
  *   SECURITY_POLICY_UNASSIGNABLE
@@ -105,12 +105,15 @@ export async function changedPolicies(
     requireMeaningfulEgress(req.egress);
   }
   if (req.retention) requireRetentionKnown(mayStore(tx, RETENTION_LEVEL));
-  // None can exist yet: no operation creates one. To store the id would suggest that the policy is in force.
+  // No operation creates one yet, so none can exist. Storing the id would suggest that the policy is in force.
   if (req.securityAgentPolicy?.endpointSecurity?.customerSecretId) throw notFound("secret");
   return { before, after };
 }
 
-/** @throws DomainError VALUE_UNUSABLE for rules without an effect, and for deciders that the members could not satisfy */
+/**
+ * Requires that approval rules can have an effect.
+ * @throws DomainError VALUE_UNUSABLE for rules without an effect, and for deciders that the members could not satisfy
+ */
 async function requireApprovalsPossible(
   tx: PolicySnapshot,
   scope: Scope,
@@ -121,7 +124,10 @@ async function requireApprovalsPossible(
   await requireAllSatisfiable(tx, scope, decidersIn(policy));
 }
 
-/** @throws DomainError VALUE_UNUSABLE as requireApprovalsPossible; the one who asks for a push is no decider of it */
+/**
+ * Requires that push rules can have an effect; the subject that asks for a push cannot decide it.
+ * @throws DomainError VALUE_UNUSABLE as requireApprovalsPossible
+ */
 async function requirePushesPossible(
   tx: PolicySnapshot,
   scope: Scope,
@@ -133,7 +139,7 @@ async function requirePushesPossible(
   await requireAllSatisfiable(tx, scope, decidersOfPushes(policy));
 }
 
-/** @throws DomainError NOT_FOUND for a group that does not exist: nobody would get the tools */
+/** Requires that the group of the SCM tools exists; otherwise nobody would get them. @throws DomainError NOT_FOUND */
 async function requireGroupExists(
   tx: PolicySnapshot,
   scope: Scope,

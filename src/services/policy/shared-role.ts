@@ -13,7 +13,7 @@ import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader } from "../../store/store.ts";
 import { operationOf } from "../call/call.ts";
 
-/** A resource, and the role on it that an operation needs of a group of the caller. */
+/** A resource, and the role on it that a group of the caller must have for an operation. */
 export interface NeededRole {
   readonly type: "workflow" | "project" | "agent_execution";
   readonly id: string;
@@ -25,7 +25,7 @@ export interface NeededRole {
  * resource. Called after the resource was found in the caller's organization.
  *
  * @param operation full name, such as `service.v1.ProjectService/UpdateProject`
- * @returns true when the caller may only by its role
+ * @returns true when only the role of a group allows the operation
  * @throws DomainError PERMISSION_DENIED
  */
 export async function requireOwnershipOrRoleFor(
@@ -71,13 +71,13 @@ export async function isSharedWith(
   return (await findRoleOnExecution(db, caller, caller.subject.id, executionId)) >= ResourceRole.READ;
 }
 
-/** Returns the ids of the groups of a caller whose agent executions it reads by that. */
+/** Returns the ids of the caller's groups through which it may read shared agent executions. */
 export async function findSharingGroups(db: Reader, caller: Caller, policies: Policies): Promise<string[]> {
   if (!isOfGroups(caller) || !areAgentExecutionsShareable(policies)) return [];
   return findGroupsWithExecutions(db, caller, caller.subject.id);
 }
 
-/** Groups have users and service accounts; administrators need no role. */
+/** Returns whether roles of groups matter for a caller: members of groups are users and service accounts. */
 function isOfGroups({ role }: Caller): boolean {
   return role === "member" || role === "service_account";
 }

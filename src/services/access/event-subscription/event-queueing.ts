@@ -36,29 +36,29 @@ import {
 } from "../../../store/store.ts";
 import { findExecution } from "../../../store/workflow/workflow-execution.ts";
 
-/** Number of events that are looked at together. */
+/** Number of events read at a time. */
 const EVENTS_PER_READ = 100;
 
-/** Numbers of the record among which events of some kinds are looked for together: they may be rare. */
+/** Number of sequence numbers searched at a time for events of certain kinds, which may be rare. */
 const NUMBERS_PER_READ = 10_000;
 
-/** Number of entries that wait at most: further events wait in the record, which has them anyway. */
+/** Maximum number of waiting entries; further events wait in the record, which contains them anyway. */
 const MAX_WAITING = 100;
 
-/** Numbers of events of other kinds after which the position in the record is stored. */
+/** Number of skipped events after which the position in the record is stored. */
 const NUMBERS_PER_UPDATE = 200;
 
-/** An event that a subscription takes, and its kind for it. */
+/** An event that a subscription receives, and the kind under which it receives it. */
 interface Taken {
   readonly kind: string;
   readonly event: Pick<EventRow, "resourceType" | "resourceId" | "operation" | "sequence" | "at">;
 }
 
 /**
- * Enters the next events of a subscription into its ledger, each once and in their order. The entries and the position up
- * to which events were looked at are stored in one commit.
+ * Adds the next events of a subscription to its ledger, each once and in order. The entries and the position in the
+ * record up to which events were read are stored in one commit.
  *
- * @param mustUpdate whether the position is stored although no event was taken
+ * @param mustUpdate true to store the position even if no event is added
  */
 export async function queueEvents(
   store: Pick<Store, "reader" | "write">,
@@ -78,7 +78,7 @@ export async function queueEvents(
     operation,
     async (tx) => {
       const present = await findSubscription(tx.db, scope, id);
-      // Another process, or a change of the subscription, was first: the events are looked at again.
+      // Another process or a change of the subscription came first, so the events are read again.
       if (!present || present.sequence !== stored.sequence || hasChanged(present, stored)) return;
       await insertDeliveries(
         tx,
@@ -91,7 +91,7 @@ export async function queueEvents(
   );
 }
 
-/** Returns whether a subscription takes other events by now, or none. */
+/** Returns whether a subscription now receives other events, or none. */
 function hasChanged(
   { subscription: present }: StoredSubscription,
   { subscription }: StoredSubscription,
@@ -120,7 +120,7 @@ async function nextEvents(
   return { taken, reached: Math.max(last, pruned) };
 }
 
-/** Returns what tells a subscription that events were removed before it could get them. */
+/** Returns the event that tells a subscription that events were removed before it could receive them. */
 function historyPruned({ organizationId }: Scope, sequence: number, at: number | undefined): Taken {
   return {
     kind: HISTORY_PRUNED,
@@ -150,8 +150,8 @@ function newDelivery(tx: WriteTransaction, subscriptionId: string, { kind, event
 }
 
 /**
- * Returns the moment of a resource that an event tells of; undefined for any other change. Which phase was reached is
- * read from the record of the change, and whether what has ended had failed, from the resource as it is.
+ * Returns the moment of a resource's life that an event is about; undefined for other changes. The phase is read from
+ * the record of the change; whether an ended resource has failed is read from the present resource.
  */
 async function findMoment(db: Reader, scope: Scope, event: EventRow): Promise<Moment | undefined> {
   const { resourceType, operation } = event;

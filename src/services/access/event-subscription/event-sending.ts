@@ -35,7 +35,7 @@ import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { findExecution } from "../../../store/workflow/workflow-execution.ts";
 import { openTarget, secretsAt } from "./subscription-secrets.ts";
 
-/** Dependencies of outgoing deliveries. */
+/** The dependencies of outgoing deliveries. */
 export interface SendingContext {
   readonly keys: Pick<Keys, "open">;
   /** URL of the console, without a trailing slash. */
@@ -45,8 +45,8 @@ export interface SendingContext {
 }
 
 /**
- * Returns what is to be sent next to a subscription: a redelivery, or else the first event that waits, when its time
- * has come. Later events wait behind it.
+ * Returns the next delivery of a subscription: a redelivery, or else the first waiting event, if it is due. Later events
+ * wait behind it.
  *
  * @returns undefined when there is nothing to send now
  */
@@ -71,7 +71,7 @@ export async function nextDelivery(
   };
 }
 
-/** Returns the trace of the execution or the run that an event is about. */
+/** Returns the trace of the workflow execution or agent execution that an event is about. */
 async function findTrace(
   db: Reader,
   scope: Scope,
@@ -85,10 +85,10 @@ async function findTrace(
 }
 
 /**
- * Stores what came of an attempt: the delivery's state and next attempt, and since when its target fails. A target that
- * fails for too long, or is gone, pauses its subscription, which the record tells.
+ * Stores the outcome of an attempt: the delivery's state, its next attempt, and since when its target has been failing.
+ * If the target fails for too long, or reports that it is gone, the subscription is paused, which is recorded.
  *
- * @param random from 0 to below 1
+ * @param random number from 0 to below 1
  */
 export async function applyAttempt(
   tx: WriteTransaction,
@@ -98,7 +98,7 @@ export async function applyAttempt(
   random: number,
 ): Promise<void> {
   const delivery = await findDelivery(tx.db, scope, deliveryId);
-  // Deleted in the meantime, with its subscription.
+  // The delivery may have been deleted with its subscription in the meantime.
   const stored = delivery && (await findSubscription(tx.db, scope, delivery.eventSubscriptionId));
   if (!stored) return;
   const { subscription } = stored;
@@ -120,20 +120,20 @@ function attempted(before: EventDelivery, result: AttemptResult, now: number, ra
   const attempts = [...before.attempts, attempt].slice(-KEPT_ATTEMPTS);
   const { nextAttemptAt: _, ...delivery } = before;
   if (isAccepted(result)) return { ...delivery, attempts, state: State.DELIVERED };
-  // What people ask for is tried once, and they see what came of it.
+  // A redelivery that somebody requested is tried only once; that person sees its result.
   const next =
     before.state === State.PENDING ? nextAttemptAt(attempts.length, result, now, random) : undefined;
   if (next === undefined) return { ...delivery, attempts, state: State.FAILED };
   return { ...delivery, attempts, state: State.PENDING, nextAttemptAt: timestampFromMs(next) };
 }
 
-/** Returns the time of the next attempt; 0 for a redelivery, and when nothing waits: new events are sent at once. */
+/** Returns the time of the next attempt; 0, which means at once, for a redelivery and when nothing waits. */
 async function nextDueAt(db: Reader, scope: Scope, id: string): Promise<number> {
   const next = await findNextUnsent(db, scope, id);
   return next?.state === State.PENDING ? dueAt(next) : 0;
 }
 
-/** Returns what is sent next: a redelivery, or else the first event that waits. */
+/** Returns the delivery to send next: a redelivery, or else the first waiting event. */
 async function findNextUnsent(db: Reader, scope: Scope, id: string): Promise<EventDelivery | undefined> {
   const [redelivery] = await findUnsent(db, scope, id, State.REDELIVERING, 1);
   if (redelivery) return redelivery;

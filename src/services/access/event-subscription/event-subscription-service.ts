@@ -162,7 +162,7 @@ export class EventSubscriptionService implements ServiceImpl<typeof Contract> {
       const { subscription } = await getSubscription(tx.db, caller, before.eventSubscriptionId);
       requireActive(subscription);
       const eventDelivery = clone(EventDeliverySchema, before);
-      // What waits for its turn keeps it: only the wait for the next attempt ends.
+      // A pending delivery keeps its place in the order; only its wait for the next attempt ends.
       if (before.state !== EventDeliveryState.PENDING) eventDelivery.state = EventDeliveryState.REDELIVERING;
       eventDelivery.nextAttemptAt = timestampFromMs(tx.now);
       await updateDelivery(tx, caller, eventDelivery);

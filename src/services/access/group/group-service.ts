@@ -125,7 +125,7 @@ export class GroupService implements ServiceImpl<typeof Contract> {
       isManaged: filter?.systemManaged,
       search: fold(filter?.search ?? ""),
     };
-    // No group is one of a single share, and nothing is revealed about a resource that the caller may not read.
+    // There are no groups for single shares, and a resource that the caller may not read must not be revealed.
     const isNone = filter?.directShare === true || !isKnown;
     const { rows, page } = await listPage(this.#deps, caller, {
       operation: "ListGroups",

@@ -16,11 +16,11 @@ import {
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 
 /**
- * Sets the memberships of a user that an identity provider gives by its claims. Those that people or another provider
- * gave stay. A group that does not exist is made, and kept by the provider.
+ * Sets the group memberships of a user according to an identity provider's claims. Memberships that people or another
+ * provider added stay. A group that does not exist is created and managed by the provider.
  * @param provider short stable name of the provider, such as `oidc:corporate`
- * @param groupNames every group that the claims give the user now; letter case is disregarded
- * @returns the names that are no group's, or that no room is left for; the others are set
+ * @param groupNames every group in the user's present claims; letter case is ignored
+ * @returns the names that cannot be group names, or that exceed a limit; the others are set
  */
 export async function setProviderMemberships(
   tx: WriteTransaction,

@@ -119,9 +119,9 @@ export async function listRoleAssignments(
 }
 
 /**
- * Returns whether a caller may read a resource, which must be of a kind that is shared with groups.
+ * Returns whether a caller may read a resource, which must be of a kind that can be shared with groups.
  *
- * @param field of the request that has the kind of the resource
+ * @param field the request's field that contains the kind of the resource
  * @throws DomainError VALUE_UNUSABLE for another kind of resource
  */
 export async function isReadableResource(
@@ -190,7 +190,7 @@ async function getChangeableAssignment(
   return { assignment, resource };
 }
 
-/** Returns the subject that may read the events of a resource's assignments; null for everybody. */
+/** Returns the only subject that may read the events of a resource's assignments; null for everybody. */
 function ownerOf({ type, creator }: ShareableResource): string | null {
   return type === "agent_execution" ? (creator?.id ?? "") : null;
 }

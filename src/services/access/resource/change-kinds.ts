@@ -27,7 +27,7 @@ export interface ChangeKind {
   readonly method: DescMethodUnary;
   /** The field of the request with the id of the resource; undefined for one that creates a resource. */
   readonly idField?: string;
-  /** Returns the resource as the transaction sees it; undefined where it is none. */
+  /** Returns the resource as the transaction sees it; undefined if there is none. */
   readonly read: ReadResource;
 }
 
@@ -51,7 +51,7 @@ const readSecurityPolicy: ReadResource = async (db, scope, id) => {
   const value = await findSecurityPolicy(db, scope, id);
   return value && { resource: { case: "securityPolicy", value } };
 };
-/** Of the caller's organization alone: the operation finds no other. */
+/** Reads the policies of the caller's organization; the operation finds no other. */
 const readPolicies: ReadResource = async (db, scope, id) => {
   if (id !== scope.organizationId) return undefined;
   const { effective: value } = await findPolicies(db, scope);

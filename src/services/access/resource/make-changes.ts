@@ -21,13 +21,13 @@ import { CHANGE_KINDS } from "./change-kinds.ts";
 /** Carries out the request of an operation. */
 export type Operation = (request: Message, ctx: HandlerContext) => object | Promise<object>;
 
-/** Returns what carries out a unary operation of the contract. */
+/** Returns the function that carries out a unary operation of the contract. */
 export type FindOperation = (method: DescMethodUnary) => Operation;
 
 type Changed = MessageInitShape<typeof ChangedResourceSchema>;
 
 /**
- * Makes changes in their order, each as its own operation makes it, in one write.
+ * Makes changes in order and in one write, each as its own operation would make it.
  *
  * @throws DomainError of the operation, with the position of the change in its metadata
  */
@@ -42,7 +42,7 @@ export async function makeChanges(
   const made: Changed[] = [];
   let bytes = 0;
   for (const [index, change] of changes.entries()) {
-    // Others wait for the end of the write: none is made to its end for a caller who waits no longer.
+    // Other writes wait for this one, so it is abandoned if the caller no longer waits.
     ctx.signal.throwIfAborted();
     try {
       const changed = await makeChange(findOperation, ctx, shared, change, { ids, granted });
@@ -79,7 +79,7 @@ async function makeChange(
   const part = partOf(ctx, method, shared);
   if (!granted.has(method)) await requireStillGranted(shared, operationOf(part));
   granted.add(method);
-  // A copy: a write may run again, and then other ids take the place of the placeholders.
+  // Copied, since a write may run again with other ids for the placeholders.
   const request = copyWithIds(method.input, change.value, ids);
   const knownId = idField && String((request as unknown as Record<string, unknown>)[idField]);
   const before = knownId ? await read(tx.db, caller, knownId) : undefined;
@@ -115,7 +115,7 @@ function partOf(ctx: HandlerContext, method: DescMethodUnary, shared: SharedWrit
   return {
     ...{ method, service: method.parent, values, signal, requestMethod, requestHeader, protocolName, url },
     timeoutMs: () => ctx.timeoutMs(),
-    // Of the part alone: nobody sends them.
+    // Headers of this part only, which are not sent.
     responseHeader: new Headers(),
     responseTrailer: new Headers(),
   };

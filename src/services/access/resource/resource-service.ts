@@ -23,12 +23,12 @@ class PreviewRollback extends Error {
   }
 }
 
-/** So few changes may be made twice: {@link requestSavepoints} would make one of them twice anyway. */
+/** Up to so many changes may be made twice: {@link requestSavepoints} would make one of them twice anyway. */
 const FEW_CHANGES = 3;
 
 /**
- * Has the store set savepoints for a write that is going to fail, by a part that fails at its beginning. Otherwise it
- * sets none before the failure at the end, and makes the write a second time, with the others that share its commit.
+ * Makes the store set savepoints for a write that will fail at its end, by letting a part fail at its beginning. Without
+ * savepoints, the store would have to repeat the write, together with the others that share its commit.
  *
  * @throws the error of `part`
  */
@@ -46,7 +46,7 @@ async function requestSavepoints(tx: WriteTransaction, part: () => Promise<unkno
 export class ResourceService implements ServiceImpl<typeof Contract> {
   readonly #deps: Pick<ServiceDependencies, "store">;
   readonly #findOperation: FindOperation;
-  /** The last write of each organization that is under way or waits, by the id of the organization. */
+  /** The last running or waiting write of each organization, by organization id. */
   readonly #lastWrites = new Map<string, Promise<void>>();
 
   constructor(deps: Pick<ServiceDependencies, "store">, findOperation: FindOperation) {
@@ -79,8 +79,8 @@ export class ResourceService implements ServiceImpl<typeof Contract> {
   }
 
   /**
-   * Makes one write of an organization after the other. Each may take as long as a thousand others, which have their
-   * turn between two, however many somebody sends at once.
+   * Runs the writes of an organization one after the other. Each may take as long as a thousand ordinary writes, which
+   * can run between two of them, however many are sent at once.
    */
   async #inTurn<T>(ctx: HandlerContext, write: () => Promise<T>): Promise<T> {
     const { organizationId } = callerOf(ctx);

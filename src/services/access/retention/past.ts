@@ -22,13 +22,13 @@ import {
   type LedgerPart,
 } from "../../../store/workflow/workflow-trigger-event.ts";
 
-/** The readers by which retention looks. */
+/** The database readers that retention uses. */
 export type RetentionReaders = Pick<Store, "longReader" | "lister">;
 
-/** Number of executions that are looked at together. */
+/** Number of executions read at a time. */
 export const LOOKED_AT = 200;
 
-/** Number of entries that are looked at, and perhaps removed, at a time. */
+/** Number of entries that are read, and possibly removed, at a time. */
 export const ENTRIES_PER_BATCH = 500;
 
 /** Executions that are past their retention, for one reason. */
@@ -44,7 +44,7 @@ export type ExecutionKind = keyof typeof TABLES;
 
 export const tableOf = (kind: ExecutionKind): EndedTable => TABLES[kind];
 
-/** Yields the executions that are past what an organization keeps, whether they are needed or not; some twice. */
+/** Yields the executions that exceed an organization's retention, even if something else needs them; some twice. */
 export async function* pastExecutions(
   store: RetentionReaders,
   scope: Scope,
@@ -82,7 +82,7 @@ async function* pages(
   }
 }
 
-/** Yields the entries of ledgers that are kept no longer, the oldest first; some twice. */
+/** Yields the ledger entries that exceed the retention, the oldest first; some twice. */
 export async function* pastEntries(store: RetentionReaders, scope: Scope, keep: Keep, now: number) {
   const before = pastDays(keep, now);
   if (before !== undefined) yield* oldEntries(store, scope, {}, before);
@@ -105,12 +105,12 @@ async function* oldEntries(store: RetentionReaders, scope: Scope, part: LedgerPa
   }
 }
 
-/** Number of entries that the ledger of an event subscription keeps at most, whatever the organization keeps. */
+/** Maximum number of entries in the ledger of an event subscription, regardless of the organization's retention. */
 export const MAX_LEDGER_ENTRIES = 10_000;
 
 /**
- * Yields the entries of the ledgers of event subscriptions that are kept no longer, the oldest of each first; some twice.
- * They are kept as long as those of workflows' triggers. What is still to be sent stays.
+ * Yields the ledger entries of event subscriptions that exceed the retention, the oldest of each subscription first;
+ * some twice. Their retention is that of trigger entries. Entries that are still to be sent are kept.
  */
 export async function* pastDeliveries(
   store: RetentionReaders,
@@ -142,7 +142,7 @@ export async function* pastDeliveries(
 const isEnded = (state: number): boolean =>
   state === EventDeliveryState.DELIVERED || state === EventDeliveryState.FAILED;
 
-/** Returns which events an organization keeps no longer; undefined when it keeps all. */
+/** Returns the bound of the events that exceed an organization's retention; undefined when it keeps all. */
 export async function pastEventsBound(
   store: RetentionReaders,
   scope: Scope,

@@ -23,15 +23,15 @@ import {
 /** Number of executions whose bytes are summed up together: each may have thousands of parts. */
 const SUMMED_AT_ONCE = 20;
 
-/** Number of events that are looked at together. */
+/** Number of events read at a time. */
 const EVENTS_LOOKED_AT = 1_000;
 
 /** Amount of one kind that retention would remove. */
 export interface RemovableAmount {
   readonly rows: number;
-  /** As the quota counts them. */
+  /** Bytes as the quota counts them. */
   readonly bytes: number;
-  /** The ids of the executions; none of the other kinds. */
+  /** The ids of the executions; empty for other kinds. */
   readonly ids: readonly string[];
   /** True if everything past its retention was counted. */
   readonly isAll: boolean;
@@ -40,17 +40,17 @@ export interface RemovableAmount {
 /** A count of what retention would remove. */
 export interface AmountQuery {
   readonly keep: Keep;
-  /** A second retention: rows that are past it too are not counted. */
+  /** A second retention: rows that also exceed this one are not counted. */
   readonly besides?: Keep;
   /** Milliseconds since 1970 UTC. */
   readonly now: number;
-  /** Number of rows past their retention that are looked at, the oldest first. */
+  /** Maximum number of rows past their retention that are read, the oldest first. */
   readonly most: number;
 }
 
 const NOTHING: RemovableAmount = { rows: 0, bytes: 0, ids: [], isAll: true };
 
-/** Returns how much of a kind retention would remove now. Others run in between. */
+/** Returns the amount of one kind that retention would remove now. Yields to the event loop in between. */
 export async function countRemovable(
   store: RetentionReaders,
   scope: Scope,
@@ -110,7 +110,10 @@ async function findGoing(
   return { ids: going, isAll };
 }
 
-/** Takes out what is held by something that stays, and so on. Each holder is looked at once: a conversation may be long. */
+/**
+ * Removes from `going`, in place, the executions that something else needs which is kept, transitively. Each holder is
+ * visited once, since a conversation may be long.
+ */
 function keepHeld(going: Set<string>, holders: readonly Holder[]): void {
   const heldBy = new Map<string, string[]>();
   const staying: string[] = [];
@@ -120,7 +123,7 @@ function keepHeld(going: Set<string>, holders: readonly Holder[]): void {
     else if (held) held.push(id);
     else heldBy.set(holderId, [id]);
   }
-  // It grows while it is gone through.
+  // The list grows during the iteration.
   for (const id of staying) if (going.delete(id)) staying.push(...(heldBy.get(id) ?? []));
 }
 
@@ -137,7 +140,7 @@ async function countEntries(
 }
 
 async function findOldEntries(store: RetentionReaders, scope: Scope, keep: Keep, { now, most }: Bounds) {
-  // An entry may be past both bounds.
+  // An entry may exceed both bounds, and must be counted once.
   const bytes = new Map<string, number>();
   let left = most;
   for (const past of [pastEntries, pastDeliveries]) {

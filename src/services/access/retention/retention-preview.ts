@@ -8,10 +8,10 @@ import type { ServiceDependencies } from "../../call/dependencies.ts";
 import type { RetentionReaders } from "./past.ts";
 import { countRemovable } from "./removable-amounts.ts";
 
-/** Number of rows of each kind that are looked at (contract, PreviewRetentionResponse.complete). */
+/** Maximum number of rows checked per kind (contract, PreviewRetentionResponse.complete). */
 const MAX_LOOKED_AT = 20_000;
 
-/** The kinds in the order of RetentionPolicy, and what the contract calls their resources. */
+/** The kinds in the order of RetentionPolicy, with the contract's names of their resource types. */
 const RESOURCES: readonly (readonly [RetainedKind, resourceType: string])[] = [
   ["executions", "workflow_execution"],
   ["agentExecutions", "agent_execution"],
@@ -19,7 +19,7 @@ const RESOURCES: readonly (readonly [RetainedKind, resourceType: string])[] = [
   ["events", "event"],
 ];
 
-/** Shows what is kept of an organization, and what of it retention would remove now. */
+/** Returns the retention limits of an organization, and the amounts that retention would remove now. */
 export async function previewRetention(
   { store, now, retention: defaults }: Pick<ServiceDependencies, "store" | "now" | "retention">,
   scope: Scope,
@@ -39,7 +39,7 @@ export async function previewRetention(
   return { kinds, complete };
 }
 
-/** A change of policies whose retention is looked at. */
+/** A change of policies whose effect on retention is previewed. */
 interface RetentionChange {
   readonly store: RetentionReaders;
   /** Milliseconds since 1970 UTC. */
@@ -53,7 +53,7 @@ interface RetentionChange {
 /**
  * Adds what retention would remove after a change of policies, and would not remove before it.
  *
- * @returns whether all was looked at
+ * @returns whether everything was checked
  */
 export async function lookAtRetention(
   { store, now, caller, before, after, effects }: RetentionChange,

@@ -23,7 +23,7 @@ export async function requireProvisioner(db: Reader, caller: Caller): Promise<vo
   requireProvisioning(account && fromBody(ServiceAccountSchema, account.body));
 }
 
-/** Runs a write of a provisioner, which is verified again in it. @param operation name in the audit trail */
+/** Runs a write of a provisioner, after checking the provisioner again in it. @param operation name in the audit trail */
 export function writeAsProvisioner<T>(
   { store }: ScimDependencies,
   caller: Caller,

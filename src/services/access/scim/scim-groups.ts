@@ -40,7 +40,7 @@ import { findMember } from "../../../store/identity/member.ts";
 import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
 import { type ScimDependencies, writeAsProvisioner } from "./provisioner.ts";
 
-/** Returns a page of the groups that SCIM provisions, and the number of all. */
+/** Returns a page of the groups that SCIM provisions, and their total number. */
 export async function listScimGroups(
   { store }: ScimDependencies,
   caller: Caller,
@@ -90,7 +90,7 @@ export function createScimGroup(deps: ScimDependencies, caller: Caller, body: un
   });
 }
 
-/** Sets what a PUT says of a group. @throws DomainError NOT_FOUND, VALUE_TAKEN, VALUE_UNUSABLE, LIMIT_REACHED */
+/** Applies a PUT to a group. @throws DomainError NOT_FOUND, VALUE_TAKEN, VALUE_UNUSABLE, LIMIT_REACHED */
 export function replaceScimGroup(deps: ScimDependencies, caller: Caller, id: string, body: unknown) {
   const values = scimGroupValues(body);
   return writeAsProvisioner(deps, caller, "scim/ReplaceGroup", async (tx) =>
@@ -98,7 +98,7 @@ export function replaceScimGroup(deps: ScimDependencies, caller: Caller, id: str
   );
 }
 
-/** Changes what a PATCH says of a group. @throws DomainError as replaceScimGroup */
+/** Applies a PATCH to a group. @throws DomainError as replaceScimGroup */
 export function patchScimGroup(deps: ScimDependencies, caller: Caller, id: string, body: unknown) {
   const changes = patchChanges(body);
   return writeAsProvisioner(deps, caller, "scim/PatchGroup", async (tx) => {

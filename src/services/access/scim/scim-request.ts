@@ -27,7 +27,7 @@ const LIST_SCHEMA = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
 const USER_FILTERS = ["username", "externalid", "id", "emails.value", 'emails[type eq "work"].value'];
 const GROUP_FILTERS = ["displayname", "externalid", "id"];
 
-/** A request, read as far as its body. */
+/** A request whose body has not been read yet. */
 export interface ScimRequest {
   readonly options: ScimDependencies;
   readonly caller: Caller;
@@ -54,9 +54,9 @@ export interface ScimAnswer {
   readonly allowed?: string;
 }
 
-/** Answers a request of a provisioner. @throws DomainError */
+/** Handles a request of a provisioner. @throws DomainError */
 export async function handleScim(request: ScimRequest): Promise<ScimAnswer> {
-  // Before the body, which nobody else gets read.
+  // Checked before the body is read, which happens only for provisioners.
   await requireProvisioner(request.options.store.reader, request.caller);
   const handle = Object.hasOwn(HANDLERS, request.resource) ? HANDLERS[request.resource] : undefined;
   if (!handle) throw notFound("path");

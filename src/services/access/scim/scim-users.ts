@@ -26,7 +26,7 @@ import { liftSuspension, suspendMember } from "../member-suspension.ts";
 import { joinOrganization, removeMembership } from "../membership.ts";
 import { type ScimDependencies, writeAsProvisioner } from "./provisioner.ts";
 
-/** Returns a page of the users of the caller's organization, and the number of all. */
+/** Returns a page of the users of the caller's organization, and their total number. */
 export async function listScimUsers(
   { store }: ScimDependencies,
   caller: Caller,
@@ -54,7 +54,7 @@ export async function getScimUser({ store }: ScimDependencies, caller: Caller, i
 }
 
 /**
- * Creates the account of a user and makes it a member of the caller's organization; one who left it comes back.
+ * Creates the account of a user as a member of the caller's organization, or restores the membership of one who left.
  *
  * @throws DomainError VALUE_TAKEN when somebody has the address, also in another organization
  */
@@ -65,7 +65,7 @@ export function createScimUser(deps: ScimDependencies, caller: Caller, body: unk
     const account =
       (await findAccountByEmail(tx.db, values.userName)) ?? (await findAccountByEmail(tx.db, userName));
     const former = account && (await findMemberOfAccount(tx.db, caller, account.id));
-    // A person who has an account elsewhere joins by an invite: an organization takes in nobody unasked.
+    // A person with an account elsewhere must join with an invite: no organization may add people without their consent.
     requireAddressFree(former?.left_at == null ? account : undefined);
     requireAddressFree(await findUserByAddress(tx.db, caller, userName));
     const accountId = account?.id ?? tx.newId();
@@ -77,13 +77,13 @@ export function createScimUser(deps: ScimDependencies, caller: Caller, body: unk
   });
 }
 
-/** Sets what a PUT says of a user. @throws DomainError NOT_FOUND, VALUE_TAKEN, VALUE_UNUSABLE, LAST_ADMINISTRATOR */
+/** Applies a PUT to a user. @throws DomainError NOT_FOUND, VALUE_TAKEN, VALUE_UNUSABLE, LAST_ADMINISTRATOR */
 export function replaceScimUser(deps: ScimDependencies, caller: Caller, id: string, body: unknown) {
   const values = scimUserValues(body);
   return change(deps, caller, "scim/ReplaceUser", id, () => values);
 }
 
-/** Changes what a PATCH says of a user. @throws DomainError as replaceScimUser */
+/** Applies a PATCH to a user. @throws DomainError as replaceScimUser */
 export function patchScimUser(deps: ScimDependencies, caller: Caller, id: string, body: unknown) {
   const changes = patchChanges(body);
   return change(deps, caller, "scim/PatchUser", id, (before) => patchedUserValues(before, changes));
@@ -105,7 +105,7 @@ async function change(
   const user = await writeAsProvisioner(deps, caller, operation, async (tx) =>
     setValues(tx, caller, id, valuesOf(await getUser(tx.db, caller, id))),
   );
-  // The streams of a user that is no longer active have ended when the response comes.
+  // Ends the streams of a user that is no longer active before the response is sent.
   await deps.revocationMonitor.check();
   return user;
 }
@@ -123,13 +123,13 @@ async function setValues(
   await setAccountValues(tx, scope, account, values);
   if (before.externalId !== values.externalId)
     await updateMember(tx, scope, member, { ...member, external_id: values.externalId || null });
-  // A blocked account stays blocked: that is between administrators.
+  // A blocked account stays blocked: only administrators block and unblock.
   if (values.active === true) await liftSuspension(tx, scope, id);
   if (values.active === false) await suspendMember(tx, scope, id);
   return getUser(tx.db, scope, id);
 }
 
-/** Sets name and address of an account that is a plain member of this organization alone. */
+/** Sets the name and address of an account that is a member of this organization only, and not an administrator. */
 async function setAccountValues(
   tx: WriteTransaction,
   scope: Scope,
@@ -139,18 +139,18 @@ async function setAccountValues(
   const email = fold(values.userName) === fold(account.email) ? account.email : values.userName.toLowerCase();
   if (email === account.email && values.name === account.name) return;
   const memberships = await findMemberships(tx.db, account.id);
-  // An address may be what a sign-in finds the account by: that of an administrator is not a provider's to change.
+  // A sign-in may find the account by its address, so a provider must not change that of an administrator.
   const isOwn = memberships.length <= 1 && memberships.every(({ role }) => role === OrganizationRole.MEMBER);
   if (email !== account.email) {
     requireOwnAccount(isOwn);
     requireAddressFree(await findAccountByEmail(tx.db, email));
     requireAddressFree(await findUserByAddress(tx.db, scope, email));
   }
-  // Another organization's name of the person is not this provider's to change.
+  // A name that other organizations use too must not be changed by this provider.
   if (isOwn) await updateAccount(tx, account, { name: values.name, email }, scope.organizationId);
 }
 
-/** Returns the user of the organization that a filter with the address finds: in any letter case, unlike an account. */
+/** Returns the organization's user with an address. Letter case is ignored, unlike in the search for accounts. */
 async function findUserByAddress(db: Reader, scope: Scope, address: string): Promise<ScimUser | undefined> {
   const { users } = await findScimUserPage(db, scope, { userName: fold(address) }, 0, 1);
   return users[0];

@@ -20,10 +20,10 @@ import { revalidate } from "../../call/authenticated-caller.ts";
 import { insertSession, type SignInDependencies } from "../../identity/sign-in.ts";
 import { findInviteSummary } from "../organization-invite.ts";
 
-/** The form of an organization's id; some databases fail at other texts. */
+/** The form of an organization's id; some databases raise an error for other texts. */
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** A provider of the settings: its rules, and who it is. */
+/** A sign-in provider of the settings: its rules and its identity. */
 export interface SigningProvider {
   readonly issuer: string;
   readonly rules: SignInRules;
@@ -34,15 +34,15 @@ export interface OwnOrganization {
   readonly id: string;
   readonly name: string;
   readonly isCurrent: boolean;
-  /** Ids of the providers that sign the person in to it; where there are any, one of them does, and no switch. */
+  /** Ids of the providers that sign the person in to it. If there are any, the person must use one instead of a switch. */
   readonly providerIds: readonly string[];
 }
 
-/** Moves a signed-in person from one organization to another whose member the account is. */
+/** Moves a signed-in person from one organization to another that the account is a member of. */
 export interface OrganizationSwitch {
   /**
-   * Lists the organizations in which the person of a session is an active member, by their names. A session that began
-   * with an access token is shown its own alone.
+   * Lists the organizations in which the person of a session is an active member, by name. A session that began with an
+   * access token gets only its own.
    *
    * @throws DomainError UNAUTHENTICATED without a session
    */
@@ -51,8 +51,8 @@ export interface OrganizationSwitch {
     providers: readonly SigningProvider[],
   ): Promise<readonly OwnOrganization[]>;
   /**
-   * Begins a session in another organization and ends the present one, whose provider, provider's session and end go
-   * over to it.
+   * Begins a session in another organization and ends the present one. The new session keeps the provider, the
+   * provider's session and the end time of the old one.
    *
    * @returns the value of the session's cookie, which is stored nowhere, and its end
    * @throws DomainError UNAUTHENTICATED; ACCOUNT_BLOCKED; PERMISSION_DENIED for a session that began with an access
@@ -93,7 +93,7 @@ export function createOrganizationSwitch({ store, keys, now }: SignInDependencie
       const scope = { organizationId };
       const { accountId } = present;
       if (!ID.test(organizationId)) throw notFound("organization");
-      // Only so that the record names the member: it is looked up again in the transaction.
+      // Only for the author in the record; the member is looked up again in the transaction.
       const named = await findMemberOfAccount(store.reader, scope, accountId);
       if (!named) throw notFound("organization");
       const begin = async (tx: WriteTransaction) => {
@@ -113,7 +113,7 @@ export function createOrganizationSwitch({ store, keys, now }: SignInDependencie
           endsAt: session.expires_at,
         });
       };
-      // The account must not be blocked meanwhile.
+      // Locked, so that the account is not blocked meanwhile.
       const locks = [null, organizationId, present.organizationId];
       return store.write({ id: named.id, principal: Principal.USER }, "sign-in/organization", begin, {
         locks,

@@ -60,19 +60,19 @@ export {
 } from "../../../domain/identity/sign-in/provider.ts";
 export type { ProviderLogoutClaims } from "../../../domain/identity/sign-in/provider-session.ts";
 
-/** The sessions that a provider has ended: all sessions of a person, or those of one session of its own. */
+/** The sessions that a provider has ended: all of a person, or those of one session at the provider. */
 export interface ProviderLogout extends ProviderLogoutClaims {
   readonly issuer: string;
 }
 
-/** Signs in people whom a provider names, and ends their sessions when it says so. */
+/** Signs in people whom a provider authenticates, and ends their sessions at the provider's request. */
 export interface ProviderSignIn {
   /**
-   * Begins a session, and ends the one before in the same browser. Finds the account of the identity, links it or
-   * creates it, as the rules say.
+   * Begins a session, and ends the earlier one in the same browser. Finds the account of the identity, links it or
+   * creates it, according to the rules.
    *
    * @param present the caller of the session that the browser has
-   * @param isAgreed true when that may be another person's
+   * @param isAgreed true if the user agreed to replace another person's session
    * @returns the value of the session's cookie, which is stored nowhere, and its end
    * @throws SignInRefused
    */
@@ -82,7 +82,7 @@ export interface ProviderSignIn {
     present: Caller | undefined,
     isAgreed: boolean,
   ): Promise<{ readonly value: string; readonly endsAt: number }>;
-  /** Ends sessions that began before the provider said so. */
+  /** Ends the sessions that began before the provider's request. */
   end(logout: ProviderLogout): Promise<void>;
 }
 
@@ -108,7 +108,7 @@ export function createProviderSignIn({ store, keys }: SignInDependencies): Provi
           providerSessionId: claims.sessionId,
         });
       };
-      // The account, which may be new, must not be blocked meanwhile.
+      // Locked, so that the account, which may be new, is not blocked meanwhile.
       const locks = [null, organizationId, ...(present ? [present.organizationId] : [])];
       return store.write(await actorOf(store.reader, rules, claims), "sign-in", begin, { locks });
     },
@@ -125,7 +125,7 @@ export function createProviderSignIn({ store, keys }: SignInDependencies): Provi
   };
 }
 
-/** Returns who is recorded as the one who signs in: the member, or the system for a person who is new. */
+/** Returns the actor to record for a sign-in: the member, or the system for a new person. */
 async function actorOf(db: Reader, { organizationId }: SignInRules, { issuer, subject }: ProviderClaims) {
   const identity = await findIdentity(db, issuer, subject);
   const member = identity && (await findMemberOfAccount(db, { organizationId }, identity.account_id));
@@ -163,10 +163,10 @@ async function findOrCreateIdentity(
 }
 
 /**
- * Returns the account with an address. Letter case tells local parts apart, except for those whom the organization's
- * SCIM client keeps: to that, user names are the same in any letter case (RFC 7643, 4.1.1).
+ * Returns the account with an address. The local part is compared with letter case, except for accounts that the
+ * organization's SCIM client manages, whose user names ignore letter case (RFC 7643, 4.1.1).
  *
- * @throws SignInRefused where the address is of several, or of one who left
+ * @throws SignInRefused if several accounts have the address, or one that has left
  */
 async function findAccountOf(db: Reader, scope: Scope, email: string): Promise<StoredAccount | undefined> {
   const account = await findAccountByEmail(db, email);
@@ -177,15 +177,15 @@ async function findAccountOf(db: Reader, scope: Scope, email: string): Promise<S
   };
   const same = await find(false);
   if (same.length > 1) throw new SignInRefused("address_taken");
-  // A new account would bring back a member who left or was removed.
+  // A new account would let a member who left or was removed come back.
   if (same.length === 0 && (await find(true)).length > 0) throw new SignInRefused("not_member");
   const member = same[0] && (await findMember(db, scope, same[0].id));
   return member && findAccount(db, member.account_id);
 }
 
 /**
- * Returns the account's membership in the provider's organization, with the role that the claims give: a new one, or
- * the one that there is. Nobody who left, or was removed, comes back in this way.
+ * Returns the account's existing or new membership in the provider's organization, with the role according to the
+ * claims. People who left or were removed cannot come back in this way.
  */
 async function enter(
   tx: WriteTransaction,
@@ -207,7 +207,7 @@ async function enter(
   return changed;
 }
 
-/** The last administrator stays one, whatever the claims say: otherwise nobody could administer the organization. */
+/** Returns whether a member is the last administrator, who keeps that role whatever the claims say. */
 async function isLastAdministrator(tx: WriteTransaction, scope: Scope, member: StoredMember) {
   if (member.role !== OrganizationRole.ADMIN) return false;
   return (await countOtherAdministrators(tx.db, scope, member.id)) === 0;

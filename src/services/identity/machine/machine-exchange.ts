@@ -23,11 +23,11 @@ import type { SignInDependencies } from "../sign-in.ts";
 
 export { ExchangeRefused, type MachineClaims } from "../../../domain/identity/machine/machine-token.ts";
 
-/** Gives machines tokens of service accounts that trust their issuers. */
+/** Exchanges tokens of external issuers for tokens of service accounts that trust those issuers. */
 export interface MachineExchange {
   /**
-   * Returns a token of a service account for one of an issuer, once for each that has an id.
-   * @returns the value, which is stored nowhere, and the seconds for which it holds
+   * Exchanges a token of an issuer for one of a service account. An issuer's token with an id is accepted only once.
+   * @returns the value, which is stored nowhere, and its lifetime in seconds
    * @throws ExchangeRefused
    */
   exchange(
@@ -51,7 +51,7 @@ export function createMachineExchange({ store, keys }: Omit<SignInDependencies, 
       };
       const actor = create(SubjectSchema, { id: serviceAccountId, principal: Principal.SERVICE_ACCOUNT });
       return store.write(actor, "sign-in/machine", exchange, {
-        // What was exchanged belongs to no organization: the same token may name another's service account.
+        // The record of exchanged tokens belongs to no organization: one token could be used for several organizations.
         locks: async (db) => [null, ...new Set((await fittingTrusts(db)).map((row) => row.organization_id))],
       });
     },
@@ -63,7 +63,7 @@ function fitsTrust(row: StoredTrust, { issuer, audiences, all }: MachineClaims):
   return trust.issuer === issuer && audiences.includes(trust.audience) && fitsConditions(trust, all);
 }
 
-/** Gives the token of a trust; undefined where its creator or the service account may do nothing. */
+/** Creates a token by a trust; undefined if the creator of the trust or the service account may not act. */
 async function giveToken(tx: WriteTransaction, keys: Keys, trust: StoredTrust, claims: MachineClaims) {
   const scope = { organizationId: trust.organization_id };
   const { creator_account_id } = trust;
@@ -103,7 +103,7 @@ async function giveToken(tx: WriteTransaction, keys: Keys, trust: StoredTrust, c
   return { token: value, validSeconds: Math.floor((endsAt - tx.now) / 1000) };
 }
 
-/** Characters of the subject that the record keeps. */
+/** Maximum number of characters of the subject that are recorded. */
 const MAX_SUBJECT_CHARACTERS = 500;
 
 async function requireFirstUse(tx: WriteTransaction, keys: Keys, claims: MachineClaims, tokenId: string) {
@@ -112,7 +112,7 @@ async function requireFirstUse(tx: WriteTransaction, keys: Keys, claims: Machine
   throw new ExchangeRefused("invalid_grant", "the token was exchanged before: each is of use once");
 }
 
-/** Returns the refusal for claims that no trust fits; the same where there is no such service account. */
+/** Returns the error for claims that match no trust, which is the same if there is no such service account. */
 function noTrust(): ExchangeRefused {
   const message = "no trust of the service account fits the issuer, the audience and the claims of the token";
   return new ExchangeRefused("invalid_grant", message);

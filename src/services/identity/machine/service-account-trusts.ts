@@ -22,7 +22,7 @@ import { callerOf, writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { listPage } from "../../call/page.ts";
 
-/** Has a service account trust an issuer. @throws DomainError NOT_FOUND, VALUE_UNUSABLE or PHASE_UNSUITABLE */
+/** Makes a service account trust an issuer. @throws DomainError NOT_FOUND, VALUE_UNUSABLE or PHASE_UNSUITABLE */
 export function createServiceAccountTrust(
   { store, machineIssuers }: ServiceDependencies,
   req: CreateServiceAccountTrustRequest,
@@ -62,7 +62,7 @@ export async function listServiceAccountTrusts(
   return { ...page, serviceAccountTrusts: rows };
 }
 
-/** Deletes a trust with the tokens that it gave. @throws DomainError NOT_FOUND */
+/** Deletes a trust and the tokens that were issued by it. @throws DomainError NOT_FOUND */
 export function deleteServiceAccountTrust(
   { store }: ServiceDependencies,
   { serviceAccountTrustId }: DeleteServiceAccountTrustRequest,
@@ -76,7 +76,7 @@ export function deleteServiceAccountTrust(
   });
 }
 
-/** Removes the trusts of a service account that is deleted, with the tokens that they gave. */
+/** Removes the trusts of a deleted service account, and the tokens that were issued by them. */
 export async function removeTrustsOf(
   tx: WriteTransaction,
   scope: Scope,
