@@ -1,9 +1,9 @@
 /** One row of any table, by column. */
 export type AnyRow = Readonly<Record<string, unknown>>;
 
-/** A whole database in one state, for a copy of it. */
+/** A consistent snapshot of a whole database, to be copied. */
 export interface RowSource {
-  /** Returns the columns of each table with rows of the program. */
+  /** Returns the columns of each table that holds rows of the program. */
   tables(): Promise<ReadonlyMap<string, readonly string[]>>;
   /** Yields the rows of a table in batches. */
   rows(table: string, columns: readonly string[]): AsyncIterable<readonly AnyRow[]>;
@@ -16,14 +16,14 @@ export interface RowSink {
   count(table: string): Promise<number>;
 }
 
-/** Called with the number of rows of a table that were copied so far; at least once for each table. */
+/** Called with the number of rows of a table copied so far; at least once for each table. */
 export type CopyProgress = (table: string, rows: number) => void;
 
-/** Columns by which one engine finds rows in an index of its own; the other has no use for them. */
+/** Columns that hold row numbers of an index of one engine; the other engine does not use them. */
 const ENGINE_COLUMNS: ReadonlySet<string> = new Set(["search_row"]);
 
 /**
- * Copies every row, table by table, without changing one.
+ * Copies every row unchanged, table by table.
  * @returns the number of rows of each table
  * @throws Error when the target lacks a table or a column of the source
  */

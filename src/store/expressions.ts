@@ -2,21 +2,21 @@ import { type Expression, type OperationNode, type RawBuilder, type SqlBool, sql
 
 const postgresForms = new WeakMap<OperationNode, OperationNode>();
 
-/** Returns the form for PostgreSQL of an expression of this file; undefined where both engines take the same. */
+/** Returns the PostgreSQL form of an expression of this file; undefined where both engines use the same form. */
 export function postgresForm(node: OperationNode): OperationNode | undefined {
   return postgresForms.get(node);
 }
 
-/** Returns an expression that SQLite gets in the first form and PostgreSQL in the second. */
+/** Returns an expression that uses the first form on SQLite and the second on PostgreSQL. */
 function perEngine<T>(sqlite: RawBuilder<T>, postgres: RawBuilder<T>): RawBuilder<T> {
   postgresForms.set(sqlite.toOperationNode(), postgres.toOperationNode());
   return sqlite;
 }
 
 /**
- * Returns the condition that a column's text contains `text`, character for character: without
- * wildcards and case folding, unlike LIKE.
- * @param column `table.column`; never a caller's words
+ * Returns the condition that a column's text contains `text`, character for character: without wildcards and case
+ * folding, unlike LIKE.
+ * @param column `table.column`; never input of a caller
  */
 export function contains(column: `${string}.${string}`, text: string): Expression<SqlBool> {
   return perEngine(
@@ -27,7 +27,7 @@ export function contains(column: `${string}.${string}`, text: string): Expressio
 
 /**
  * Returns the number of bytes of a text, which the engine knows without reading it.
- * @param column `table.column`; never a caller's words
+ * @param column `table.column`; never input of a caller
  */
 export function octets(column: `${string}.${string}`): RawBuilder<number> {
   return sql<number>`octet_length(${sql.ref(column)})`;
@@ -39,8 +39,8 @@ export function shortText(column: `${string}.${string}`, maxBytes: number): RawB
 }
 
 /**
- * Returns the text at a path of a column of JSON, such as `["metadata", "name"]`; null where there is
- * none. The text itself has no U+0000, which texts of PostgreSQL cannot hold; others of the JSON may.
+ * Returns the text at a path of a JSON column, such as `["metadata", "name"]`; null if the path does not exist. The
+ * text at the path must not contain U+0000, which PostgreSQL cannot represent; other texts of the JSON may.
  */
 export function textAt(column: `${string}.${string}`, path: readonly string[]): RawBuilder<string | null> {
   return perEngine(
@@ -50,8 +50,8 @@ export function textAt(column: `${string}.${string}`, path: readonly string[]): 
 }
 
 /**
- * Returns a column's JSON with another character in the place of each U+0000, for which PostgreSQL does not read any of it.
- * Behind an even number of backslashes, `\u0000` is that character, and behind an odd number it is text.
+ * Returns a column's JSON with each U+0000 replaced by another character, since PostgreSQL rejects JSON that contains
+ * it. After an even number of backslashes `\u0000` is that character; after an odd number it is literal text.
  */
 function withoutZeros(column: `${string}.${string}`): RawBuilder<string> {
   const json = sql.ref(column);
@@ -60,9 +60,9 @@ function withoutZeros(column: `${string}.${string}`): RawBuilder<string> {
 }
 
 /**
- * Returns a column's text in the form in which a long one is read fastest, for textOf: as its bytes in UTF-8 on SQLite,
- * and on PostgreSQL as it is, since its connection reads texts as it stores them.
- * @param column `table.column`; never a caller's words
+ * Returns a column's text in the form in which a long one is read fastest, for textOf: as UTF-8 bytes on SQLite, and
+ * unchanged on PostgreSQL, whose connection reads texts as they are stored.
+ * @param column `table.column`; never input of a caller
  */
 export function bytesOf(column: `${string}.${string}`): RawBuilder<Uint8Array | string> {
   return perEngine(
@@ -72,8 +72,8 @@ export function bytesOf(column: `${string}.${string}`): RawBuilder<Uint8Array | 
 }
 
 /**
- * Returns a column's value in a form that no index of SQLite finds or sorts. PostgreSQL gets the column: its planner
- * knows from its statistics when an index is of no use.
+ * Returns a column's value in a form for which SQLite uses no index, neither to find nor to sort. PostgreSQL gets the
+ * plain column: its planner knows from its statistics when an index does not help.
  */
 export function unindexed<T>(column: `${string}.${string}`): RawBuilder<T> {
   return perEngine(sql<T>`+${sql.ref(column)}`, sql<T>`${sql.ref(column)}`);
@@ -89,7 +89,7 @@ export function hasAllOf(column: `${string}.${string}`, bits: number, unset: num
 }
 
 /**
- * Returns the column's number with those bits alone that another number has.
+ * Returns the column's number with only those bits that are set in another number.
  * @param column as for {@link hasAllOf}
  */
 export function onlyBits(column: `${string}.${string}`, bits: number): Expression<number> {
@@ -102,7 +102,7 @@ export function onlyBits(column: `${string}.${string}`, bits: number): Expressio
  */
 export const ROWS_PER_CHECK = 64;
 
-/** The function that {@link checkDeadline} calls, which identifies a query that can be ended. */
+/** The function that {@link checkDeadline} calls; it marks a query that can be aborted. */
 export const DEADLINE = "in_time()";
 
 /**
@@ -132,9 +132,9 @@ export function compareRow(
 }
 
 /**
- * Returns the condition that columns of a row have the values of one of some keys, for an index that begins with them. It
- * is the same text for any number of keys, so that it is prepared and planned once.
- * @param columns never a caller's words
+ * Returns the condition that the columns of a row equal one of several keys, for an index that begins with these
+ * columns. The SQL text is the same for any number of keys, so it is prepared and planned once.
+ * @param columns never input of a caller
  * @param keys one or more, each with a value for each column
  */
 export function isOneOf(
@@ -155,8 +155,8 @@ export function isOneOf(
 }
 
 /**
- * Returns JSON with U+0000 itself in the place of its escapes, of which PostgreSQL makes no text: as part of a value it is
- * sent in the form in which texts are stored (postgres/text.ts).
+ * Returns JSON with the escapes of U+0000 replaced by the character itself, since PostgreSQL cannot convert the escape
+ * to text. As a bound value, the character is sent in the form in which texts are stored (postgres/text.ts).
  */
 function withPlainZeros(json: string): string {
   return json.replace(/(?<!\\)((?:\\\\)*)\\u0000/g, "$1\0");

@@ -6,7 +6,7 @@ import { builderOf } from "./query-builder.ts";
 import type { Schema } from "./schema.ts";
 import type { Reader } from "./store.ts";
 
-/** Number of rows that one query tests of a list that takes too long as a whole: some 100 ms. */
+/** Number of rows that one query tests when a list takes too long as a whole: about 100 ms. */
 const ROWS_PER_PIECE = 20_000;
 
 /** The order of a list, and its start. */
@@ -15,9 +15,8 @@ export interface RowOrder {
   readonly columns: readonly `${string}.${string}`[];
   readonly direction: "asc" | "desc";
   /**
-   * Values of the last row of the page before; undefined for the first page. They must not be a
-   * condition of the query too: the engine would start each piece at the first of the two bounds,
-   * and read all rows between them again.
+   * Values of the last row of the previous page; undefined for the first page. The query must not repeat them as a
+   * condition: the engine would start each piece at the first of the two bounds, and read all rows between them again.
    */
   readonly after?: readonly unknown[] | undefined;
 }
@@ -26,11 +25,10 @@ export interface RowOrder {
 type Rows<T extends keyof Schema, O> = SelectQueryBuilder<Schema, T, O>;
 
 /**
- * Returns the first `limit` rows in their order. When a search of them takes too long, it is split
- * into pieces of a limited number of rows of `own`, each a search of its own: searches of others
- * run in between, and even rare matches are found.
+ * Returns the first `limit` rows in their order. When the search takes too long, it is split into pieces of a limited
+ * number of rows of `own`, each a search of its own: other searches run in between, and even rare matches are found.
  * @param own the rows that the list scans
- * @param fitting those of them that pass the filter
+ * @param fitting those of `own` that pass the filter
  * @param rowsAtOnce for tests
  */
 export async function firstRows<T extends keyof Schema, O>(
@@ -85,9 +83,8 @@ export async function countRows<T extends keyof Schema>(
 type PhasedTable = "agent_execution" | "approval" | "environment" | "workflow_action" | "workflow_execution";
 
 /**
- * Returns the first rows of one table by their ids, of any phase or of some. It scans the index
- * once per phase: for several phases at once, the engine would read all rows of all of them, or
- * test row by row where almost none fits.
+ * Returns the first rows of one table by their ids, of any phase or of some. It scans the index once per phase: for
+ * several phases at once, the engine would read all of their rows, or test row by row even where almost none matches.
  * @param phases empty for any
  */
 export async function firstRowsInPhases<T extends PhasedTable, O extends { readonly id: string }>(
@@ -117,8 +114,8 @@ export async function firstRowsInPhases<T extends PhasedTable, O extends { reado
 }
 
 /**
- * Returns the first rows in their order, of a list that is always short enough to be searched at once,
- * such as the tokens of one user.
+ * Returns the first rows in their order, of a list that is always short enough to be searched in one query, such as
+ * the tokens of one user.
  */
 export function firstOfFew<T extends keyof Schema, O>(
   rows: Rows<T, O>,
@@ -163,7 +160,7 @@ async function* pieces<T extends keyof Schema, O>(
   }
 }
 
-/** Restricts a query to the rows after the page before. */
+/** Restricts a query to the rows after the previous page. */
 function afterPosition<T extends keyof Schema, O>(
   rows: Rows<T, O>,
   { columns, direction, after }: RowOrder,

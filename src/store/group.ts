@@ -4,23 +4,23 @@ import { type AuditSeal, insertRecords, type PendingRecord } from "./record/reco
 import type { Schema } from "./schema.ts";
 import type { WriteBackRow } from "./write-back-row.ts";
 
-/** The value of a write-back row, and whether it is to be written. */
+/** The value of a write-back row, and whether it must be written. */
 interface Held {
   readonly value: unknown;
   readonly isChanged: boolean;
 }
 
 /**
- * Collects what is written at the end of one commit: the records of its changes, and rows that
- * several changes update. What a write that fails has added is taken back, and all is lost with a commit that fails.
+ * Collects what is written at the end of one commit: the records of its changes, and rows that several changes update.
+ * The additions of a failed write are removed again; when the commit fails, everything is discarded.
  */
 export class Group {
   readonly #db: Kysely<Schema>;
   readonly #records: PendingRecord[] = [];
-  /** The outcomes that are counted once the commit is made. */
+  /** The outcomes that are counted after the commit. */
   readonly outcomes: Outcome[] = [];
   readonly #held = new Map<WriteBackRow<unknown, unknown>, Map<unknown, Held>>();
-  /** Functions that remove each record and value again, in the order in which they were added. */
+  /** Functions that undo each added record and value, in the order in which they were added. */
   readonly #undo: (() => void)[] = [];
 
   constructor(db: Kysely<Schema>) {
@@ -31,7 +31,7 @@ export class Group {
     this.add(this.#records, record);
   }
 
-  /** Adds to a list of something else that the end of the commit writes. */
+  /** Adds to a list of other data that is written at the end of the commit. */
   add<T>(list: T[], entry: T): void {
     list.push(entry);
     this.#undo.push(() => list.pop());
@@ -59,17 +59,17 @@ export class Group {
     rows.set(key, held);
   }
 
-  /** To be called before a write, or a part of one, that may fail; {@link backTo} takes what it gives. */
+  /** Returns a mark for {@link backTo}. Call it before a write, or a part of one, that may fail. */
   mark(): number {
     return this.#undo.length;
   }
 
-  /** Takes back what came after the mark. */
+  /** Removes everything that was added after the mark. */
   backTo(mark: number): void {
     for (const undo of this.#undo.splice(mark).reverse()) undo();
   }
 
-  /** In the open transaction, after its writes, before it is committed. */
+  /** Writes the collected data. To be called in the open transaction, after its writes and before the commit. */
   async writeOut(seal: AuditSeal): Promise<void> {
     await insertRecords(this.#db, this, seal, this.#records);
     for (const [row, rows] of this.#held) {

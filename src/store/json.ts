@@ -25,20 +25,20 @@ export function toBody<D extends DescMessage>(schema: D, message: MessageShape<D
 }
 
 /**
- * Parses a stored text, which {@link toBody} must have written. It does not look
- * for duplicate keys, which takes a third of the time of a small one.
+ * Parses a stored text, which {@link toBody} must have written. It does not check for duplicate keys, which takes a
+ * third of the time of a small text.
  */
 export function fromBody<D extends DescMessage>(schema: D, body: string): MessageShape<D> {
   return fromStoredJson(schema, JSON.parse(body));
 }
 
-/** Characters of the texts whose messages one {@link sharedFromBody} keeps. */
+/** Total length in characters of the texts whose messages one {@link sharedFromBody} caches. */
 const MAX_SHARED_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * Returns a function that parses as {@link fromBody} does and keeps the messages of the last texts, for texts that are
- * read again and again and seldom change. All who read a text get the same message: they must copy what they modify. Who
- * writes a text may give the message that it was made of, which saves the first reader from parsing it.
+ * Returns a function that parses like {@link fromBody} and caches the messages of recent texts, for texts that are
+ * read often and seldom change. All readers of a text get the same message: they must copy it before they modify it. A
+ * writer of a text may pass the message that it was made from, which saves the first reader from parsing it.
  */
 export function sharedFromBody<D extends DescMessage>(
   schema: D,
@@ -61,8 +61,8 @@ export function sharedFromBody<D extends DescMessage>(
 }
 
 /**
- * Reads a message from stored JSON. Fields that this release does not know are left out: a server of the next release
- * alongside writes them, empty until the feature level allows more (./feature-level.ts).
+ * Reads a message from stored JSON and ignores fields that this release does not know: a server of the next release
+ * writes them too, empty until the feature level allows more (./feature-level.ts).
  */
 export function fromStoredJson<D extends DescMessage>(schema: D, json: JsonValue): MessageShape<D> {
   return fromJson(schema, json, { ignoreUnknownFields: true });

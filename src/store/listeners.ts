@@ -39,7 +39,7 @@ export class Listeners {
     for (const id of ids) this.#changed.add(id);
   }
 
-  /** Calls every listener, after a commit with unknown changes. */
+  /** Calls every listener, after a commit whose changes are unknown. */
   callAll(): void {
     const concerned = [...this.#ofOne.values()].flatMap((listeners) => [...listeners]);
     for (const listener of [...this.#ofAll, ...concerned]) listener();
@@ -53,10 +53,10 @@ export class Listeners {
   }
 }
 
-/** The other servers of a database. A message may be lost; nothing may depend on one. */
+/** The other servers of a database. Messages may be lost; nothing may depend on their delivery. */
 export interface Others {
-  /** Tells all of them a text of fewer than 7,900 bytes. */
+  /** Sends a text of fewer than 7,900 bytes to all of them. */
   tell(text: string): void;
-  /** Calls `listener` with each text that one of them tells. */
+  /** Calls `listener` with each text that another server sends. */
   onMessage(listener: (text: string) => void): void;
 }

@@ -12,16 +12,16 @@ export interface Reference {
 export interface TableMap {
   /** Tables whose rows have the id of an organization. */
   readonly carriers: ReadonlySet<string>;
-  /** The references of each table that has some. */
+  /** The foreign keys of each table that has any. */
   readonly references: ReadonlyMap<string, readonly Reference[]>;
 }
 
 /**
- * Removes an organization and every row that it owns, in the open transaction, whose references are checked when it
- * commits. Ownership is read from the schema, so that no table is forgotten: rows with its id, and rows that reference
- * those.
+ * Removes an organization and every row that it owns, in the open transaction; foreign keys are checked when it
+ * commits. Ownership is read from the schema, so that no table is forgotten: rows with the organization's id, and rows
+ * that reference those.
  *
- * The organization's row is removed first, which opens the triggers that protect its record.
+ * The organization's row is removed first, which disables the triggers that protect its record.
  * @param onTable called for each table that holds such rows, before they are removed
  */
 export async function deleteOwned(

@@ -9,9 +9,8 @@ export type Statement = (values: readonly unknown[]) => unknown[] | Promise<unkn
 const engines = new WeakMap<Kysely<Schema>, (sql: string) => Statement>();
 
 /**
- * Makes the prepared queries of a connection run on its engine directly, without the query
- * builder's executor, which costs more than SQLite takes to find a row. The statements of `prepare`
- * must do exactly what the executor would have done.
+ * Makes the prepared queries of a connection run on its engine directly. The query builder's executor costs more than
+ * SQLite takes to find a row. The statements of `prepare` must do exactly what the executor would have done.
  */
 export function runDirectly(db: Kysely<Schema>, prepare: (sql: string) => Statement): void {
   engines.set(db, prepare);
@@ -19,10 +18,7 @@ export function runDirectly(db: Kysely<Schema>, prepare: (sql: string) => Statem
 
 const readers = new WeakMap<Kysely<Schema>, Kysely<Schema>>();
 
-/**
- * Makes the prepared queries of `db` run as those of `reader`, which are compiled and prepared
- * already.
- */
+/** Makes the prepared queries of `db` run as those of `reader`, which are already compiled and prepared. */
 export function readThrough(db: Kysely<Schema>, reader: Kysely<Schema>): void {
   readers.set(db, reader);
 }
@@ -46,9 +42,9 @@ type Run<P, R> = (parameters: P) => R[] | Promise<R[]>;
 type ValueIn<P> = (parameters: P, placeholder: Placeholder) => unknown;
 
 /**
- * Returns a query that is built and compiled once per connection and then run with the values of
- * each call; building it each time costs more than SQLite takes to answer. `build` gets
- * placeholders in the shape of the parameters: it may pass them on as values but not look at them.
+ * Returns a query that is built and compiled once per connection and then run with the values of each call; building
+ * it each time costs more than SQLite takes to run it. `build` gets placeholders in the shape of the parameters: it
+ * may pass them on as values but not inspect them.
  */
 export function prepared<P extends object, R>(
   build: (db: Kysely<Schema>, parameters: P) => Compilable<R>,
@@ -60,16 +56,16 @@ export function prepared<P extends object, R>(
 }
 
 /**
- * Maximum number of rows that one statement inserts or changes. For a statement with triggers the engine copies every page
- * that it changes, so that it can undo this statement alone: 1,000 audit rows took 21 ms in statements of one row,
- * 11 of ten and 9 of fifty. Many commits have twenty rows, few have fifty.
+ * Maximum number of rows that one statement inserts or updates. For a statement with triggers the engine copies every
+ * page that it changes, so that it can undo this statement alone: 1,000 audit rows took 21 ms in statements of one
+ * row, 11 of ten and 9 of fifty. Many commits have twenty rows, few have fifty.
  */
 export const ROWS_PER_RUN = 20;
 
 /**
- * Returns an insert or a change of any number of rows, in as few statements as {@link ROWS_PER_RUN} allows. Those of each
- * number of rows are built and compiled once per connection. `build` gets one or more rows of placeholders, each as
- * {@link prepared} gives them.
+ * Returns an insert or update of any number of rows, in as few statements as {@link ROWS_PER_RUN} allows. The
+ * statement for each number of rows is built and compiled once per connection. `build` gets one or more rows of
+ * placeholders, each as {@link prepared} provides them.
  */
 export function preparedForRows<P extends object>(
   build: (db: Kysely<Schema>, rows: P[]) => Compilable<unknown>,

@@ -2,24 +2,24 @@
 export type FilledColumns = Readonly<Record<string, string | number | null>>;
 
 /**
- * Rows that a migration rewrites in portions, each in a transaction of its own: no transaction is long, and a start
- * that is killed in between goes on at the next one.
+ * Rows that a migration rewrites in portions, each in a transaction of its own: no transaction is long, and if the
+ * process is killed in between, the next start continues.
  */
 export interface RowFill {
   readonly table: string;
-  /** A column that is null in each row that is still to be rewritten, and is set in all others. */
+  /** A column that is null in each row that is not yet rewritten, and set in all others. */
   readonly marker: string;
-  /** Returns the columns to be set, always the same and among them the marker. */
+  /** Returns the values of the columns to set: always the same columns, including the marker. */
   readonly rewrite: (row: { readonly id: string; readonly body: string }) => FilledColumns;
 }
 
-/** Rows of a portion: a few megabytes, and a fraction of a second. */
+/** Number of rows per portion: a few megabytes, and a fraction of a second. */
 export const ROWS_PER_PORTION = 500;
 
 /** Interval between two reports of progress. */
 const REPORT_MS = 5_000;
 
-/** Called with how many rows of a table are rewritten, of those that were to be. */
+/** Called with the number of rows of a table rewritten so far, and the total to rewrite. */
 export type FillProgress = (table: string, done: number, total: number) => void;
 
 /** Returns a function that counts rewritten rows, and reports them every few seconds and at the end. */

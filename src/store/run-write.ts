@@ -9,17 +9,17 @@ import type { Schema } from "./schema.ts";
 import type { Actor, Change, Scope, WriteTransaction } from "./store.ts";
 import { topicsOf } from "./topics.ts";
 
-/** Settings that every write gets. */
+/** Settings that apply to every write. */
 export interface WriteSettings {
   readonly now: () => number;
   readonly newId: () => string;
-  /** Infinity without a bound. */
+  /** Infinity without a limit. */
   readonly quotaBytes: number;
   readonly audit: AuditSeal;
   readonly measures: StoreMeasures;
 }
 
-/** The parts of a write that are the engine's. */
+/** The parts of a write that depend on the engine. */
 export interface WriteEngine {
   readonly db: Kysely<Schema>;
   readonly group: Group;
@@ -31,11 +31,11 @@ export interface WriteEngine {
     scope: Scope,
     text: string,
   ): Promise<number>;
-  /** Runs a part of a write in a savepoint; `undo` takes back what the write has recorded since. */
+  /** Runs a part of a write in a savepoint; `undo` removes what the write has recorded since. */
   attempt<T>(part: () => Promise<T>, undo: () => void): Promise<T>;
   /** The locks of what the write may change. */
   readonly locks: HeldLocks;
-  /** Awaited after each record, so that a long write lets others have their turn. */
+  /** Awaited after each record, so that a long write lets other work run. */
   pause?(): Promise<void> | undefined;
 }
 
@@ -81,7 +81,7 @@ export async function runWrite<T>(
     },
   };
   const result = await fn(tx);
-  // So that a missing organization fails this write, and not its whole commit.
+  // Checked here so that a missing organization fails this write, and not its whole commit.
   for (const id of new Set(changes.map(({ organizationId }) => organizationId))) await readHeadAhead(tx, id);
   for (const change of changes) {
     group.record(buildRecord(tx, settings.audit, actor, operation, change));

@@ -2,23 +2,23 @@ import { type Expression, type SqlBool, sql } from "kysely";
 import { contains } from "./expressions.ts";
 
 /**
- * Tables that are searched without an index of texts: a list tests row after row, in its order, until its page is
- * full. Where nothing matches, that is 10 ms for 10,000 rows and 145 ms for 100,000 (SQLite, rows of 1.5 KB, one
- * core of the machine of bench/RESULTS.md), off the main thread and in pieces if it takes longer (first-rows.ts), so
- * that only the caller waits. Projects, of which installations have a million, have an index: search-index.ts.
+ * Tables that are searched without a text index: a list tests row after row, in its order, until its page is full.
+ * Where nothing matches, that takes 10 ms for 10,000 rows and 145 ms for 100,000 (SQLite, rows of 1.5 KB, one core of
+ * the machine of bench/RESULTS.md). A longer search runs off the main thread and in pieces (first-rows.ts), so only
+ * the caller waits. Projects, of which an installation may have a million, have an index: search-index.ts.
  */
 type ScannedTable =
   /** The members of one organization: thousands at most. */
   | "account"
-  /** Made by hand, and so few. */
+  /** Created manually, and therefore few. */
   | "service_account"
   /** At most 1,000. */
   | "member_group"
-  /** Made by hand, and so few. */
+  /** Created manually, and therefore few. */
   | "security_policy"
-  /** Made by hand: thousands at most. Their executions are many. */
+  /** Created manually: thousands at most. Their executions are many. */
   | "workflow"
-  /** Any number, but the newest, which are tested first, are those that people look for; filters have indexes. */
+  /** Any number, but people mostly look for the newest, which are tested first; filters have indexes. */
   | "workflow_execution"
   /** As many as there are workspaces on the runners; filters have indexes. */
   | "environment";

@@ -4,7 +4,7 @@ import { fromBody } from "./json.ts";
 /** The key under which a stored message has its text; no field has a symbol as its name. */
 const TEXT = Symbol("stored text");
 
-/** The behaviour of a message that is decoded when something of it but its type is read. */
+/** The behaviour of a message that is decoded when anything but its type is read. */
 class Decoding implements ProxyHandler<Message> {
   readonly #schema: DescMessage;
   #text: string | (() => string);
@@ -15,7 +15,7 @@ class Decoding implements ProxyHandler<Message> {
     this.#text = text;
   }
 
-  /** Returns the decoded message. Its holder may change it, so that the text no longer counts. */
+  /** Returns the decoded message. Its holder may change it, so the text is no longer valid. */
   #message(): Message {
     this.#decoded ??= fromBody(this.#schema, this.#textNow());
     return this.#decoded;
@@ -28,7 +28,7 @@ class Decoding implements ProxyHandler<Message> {
 
   get(_: Message, key: string | symbol): unknown {
     if (key === TEXT) return this.#decoded ? undefined : this.#textNow();
-    // Asked for by every promise that resolves to the message.
+    // Read by every promise that resolves to the message.
     if (key === "then") return undefined;
     return key === "$typeName" ? this.#schema.typeName : Reflect.get(this.#message(), key);
   }
@@ -56,9 +56,9 @@ class Decoding implements ProxyHandler<Message> {
 }
 
 /**
- * Returns a resource as the message that its stored text says. It is decoded when one of its fields is first read: most
- * are only sent, and a writer of JSON copies the text instead (see {@link storedTextOf}), which takes a fourth of the
- * processor time in a list of 25 projects.
+ * Returns a resource as a message that is decoded when one of its fields is first read. Most are only sent, and a JSON
+ * writer copies the stored text instead (see {@link storedTextOf}), which takes a fourth of the processor time in a
+ * list of 25 projects.
  *
  * @param text in the form of toBody, or a function that returns it
  */

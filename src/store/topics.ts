@@ -3,7 +3,7 @@ import type { Change, ResourceType, Scope } from "./store.ts";
 /** Returns the topic of an organization's events, for streams that wait with Store.onChange. */
 export const eventsOf = ({ organizationId }: Scope): string => `events of ${organizationId}`;
 
-/** Returns the topic of changes that may give or take rights in an organization. */
+/** Returns the topic of changes that may grant or revoke rights in an organization. */
 export const rightsOf = ({ organizationId }: Scope): string => `rights in ${organizationId}`;
 
 /** Types of resources that determine rights. */

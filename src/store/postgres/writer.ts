@@ -38,7 +38,7 @@ export const GROUP_MS = 8;
 /** Maximum number of waiting writes; more are rejected, since the database is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
 
-/** Maximum restarts of a group after a deadlock or failed serialization, and of a write that needs more locks. */
+/** Maximum attempts at a group with deadlocks or failed serializations, and at a write that needs more locks. */
 const MAX_ATTEMPTS = 5;
 
 export interface WriterOptions extends WriteSettings {

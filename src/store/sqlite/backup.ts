@@ -47,8 +47,8 @@ export function restore(file: string, dataDir: string, makeFolder: (folder: stri
 }
 
 /**
- * Reads everything of a restored data folder: the pages, whether each index has what its table has, and whether what
- * rows refer to is there.
+ * Checks everything in a restored data folder: the pages, that each index matches its table, and that all referenced
+ * rows exist.
  * @throws Error with a sentence for the operator
  */
 export function requireSound(dataDir: string): void {
@@ -83,7 +83,7 @@ function copyWhole(raw: Database.Database, file: string): void {
     const written = openSync(draft, "r");
     fsyncSync(written);
     closeSync(written);
-    // Unlike a rename it fails when somebody else created the file meanwhile.
+    // Unlike a rename, it fails when another process created the file meanwhile.
     linkSync(draft, file);
   } finally {
     rmSync(draft, { force: true });

@@ -115,7 +115,7 @@ export function openConnection(
   return connection;
 }
 
-/** Runs a statement exactly as the query builder's dialect for SQLite does. */
+/** Runs a statement exactly as the query builder's SQLite dialect does. */
 function toStatement(statement: Database.Statement, connection: Connection): Statement {
   return (values) => {
     connection.beforeQuery();
@@ -146,7 +146,7 @@ function enableWriteAheadLog(raw: Database.Database): void {
 }
 
 /**
- * Caches statements, evicting the oldest, because the query builder prepares every call again: a look-up by id takes
+ * Caches statements and evicts the oldest, because the query builder prepares every call again: a look-up by id takes
  * 11 microseconds when it is prepared each time, 0.8 otherwise.
  */
 function withStatementCache(raw: Database.Database, beforeQuery: () => void) {
@@ -154,7 +154,7 @@ function withStatementCache(raw: Database.Database, beforeQuery: () => void) {
   return {
     close: () => raw.close(),
     prepare(sql: string): Database.Statement {
-      // It prepares a query right before it runs it.
+      // The query builder prepares a query right before it runs it.
       beforeQuery();
       const known = statements.get(sql);
       if (known) return known;

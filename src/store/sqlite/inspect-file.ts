@@ -2,15 +2,18 @@ import { levelProblem } from "../feature-level.ts";
 import { openConnection } from "./connection.ts";
 import { storageProblem } from "./storage-problem.ts";
 
-/** The findings of the engine in a file. */
+/** What the engine found in a file. */
 export interface FileReport {
-  /** Why it is no whole database, in words for the operator; undefined when it is one. */
+  /** Why it is not a complete database, in words for the operator; undefined when it is one. */
   readonly problem?: string;
   /** Why this release must not use it. */
   readonly level?: string;
 }
 
-/** Reads every page of a database file, and whether this release may use it. Changes nothing; takes seconds for a large one. */
+/**
+ * Checks every page of a database file, and whether this release may use it. Read-only; takes seconds for a large
+ * file.
+ */
 export function inspectFile(file: string): FileReport {
   try {
     const { raw, close } = openConnection(file, "reader");

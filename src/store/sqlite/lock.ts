@@ -17,9 +17,9 @@ export interface FolderLock {
 const OTHER_PROCESS_TIMEOUT_MS = 5_000;
 
 /**
- * Makes this process the only server of a data folder. Two servers would each group writes and run
- * jobs; commands of the command line do not need the lock. Where the lock's file is missing next to
- * a database, for example because somebody moved it away, nobody else may have the database open.
+ * Makes this process the only server of a data folder. Two servers would each group writes and run jobs; commands of
+ * the command line do not need the lock. If the lock's file is missing next to a database, for example because
+ * somebody moved it, no other process may have the database open.
  * @returns undefined when another process holds it
  */
 export function lockFolder(dataDir: string): FolderLock | undefined {
@@ -29,7 +29,7 @@ export function lockFolder(dataDir: string): FolderLock | undefined {
   const lock = lockFile(file);
   if (lock && isMissing && existsSync(database) && isOpenElsewhere(database)) {
     lock.release();
-    // So that the next start finds it missing, too.
+    // Removed, so that the next start finds it missing, too.
     rmSync(file, { force: true });
     return undefined;
   }
@@ -37,7 +37,7 @@ export function lockFolder(dataDir: string): FolderLock | undefined {
 }
 
 /**
- * Locks a file, which is created; its folder exists.
+ * Locks a file, which is created if needed; its folder exists.
  * @returns undefined when another process holds it
  */
 export function lockFile(file: string): FolderLock | undefined {
@@ -54,10 +54,7 @@ export function lockFile(file: string): FolderLock | undefined {
   return { release: () => lock.close() };
 }
 
-/**
- * Returns whether another process has the database open: each holds a shared lock on it for as
- * long.
- */
+/** Returns whether another process has the database open: each one holds a shared lock on it meanwhile. */
 function isOpenElsewhere(database: string): boolean {
   const alone = new Database(database, { timeout: OTHER_PROCESS_TIMEOUT_MS });
   try {

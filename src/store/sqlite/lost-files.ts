@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DATABASE_FILE } from "./database-file.ts";
 
-/** A sentence about what has been lost of the data in a folder, and what to do. */
+/** A sentence that says which data of a folder is lost, and what to do. */
 export interface LostData {
   readonly what: string;
   readonly advice: string;
@@ -12,18 +12,18 @@ const NEW_ELSEWHERE =
   "for a new installation, name another folder with --data-dir, or move away what is in this one";
 
 /**
- * Returns what has been lost of the data in a folder; undefined where nothing is known to be.
- * @param trace name of the file that a first start makes there after the database; a key file may be there before
+ * Returns which data of a folder is lost; undefined if no loss is known.
+ * @param trace name of the file that a first start creates after the database; a key file may exist before
  */
 export function lostData(dataDir: string, trace: string): LostData | undefined {
   const isThere = (name: string) => existsSync(join(dataDir, name));
-  // The trace first, since a first start may be making both.
+  // The trace first, since a first start may be creating both.
   if (!isThere(trace) || isThere(DATABASE_FILE)) return undefined;
   const what = `there is no ${DATABASE_FILE} in ${dataDir}, where a server has left ${trace}`;
   return { what, advice: `put it back, or restore a backup; ${NEW_ELSEWHERE}` };
 }
 
-/** Returns that a database in which nothing was ever made is not the one that a folder's server had. */
+/** Returns the loss for a database that was never used, which cannot be the one that the folder's server had. */
 export const emptiedData = (dataDir: string, trace: string): LostData => ({
   what: `nothing was ever made in the ${DATABASE_FILE} in ${dataDir}, where a server has left ${trace}`,
   advice: `restore a backup, or put back ${DATABASE_FILE} and ${DATABASE_FILE}-wal as they were together; ${NEW_ELSEWHERE}`,

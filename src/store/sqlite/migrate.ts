@@ -65,11 +65,11 @@ interface TableMigration {
    * `search_grams(text)`, `stored_key(text)` and `page_repository(url)`.
    */
   readonly statements: string;
-  /** Lowest feature level of servers that can go on. Default: that of the data. */
+  /** Lowest feature level of servers that may keep running. Default: that of the data. */
   readonly lowestLevel?: number;
 }
 
-/** Rewrites rows in portions; a start that is killed in between goes on at the next. */
+/** Rewrites rows in portions; if the process is killed in between, the next start continues. */
 interface FillMigration {
   readonly fills: readonly RowFill[];
 }
@@ -80,7 +80,7 @@ export interface MigrateOptions {
   readonly begins?: ((name: string) => void) | undefined;
   /** Called every few seconds while rows are rewritten. */
   readonly progresses?: FillProgress | undefined;
-  /** False for a command next to a server, which may be of the release before. Default true. */
+  /** False for a command next to a server, which may be of the previous release. Default true. */
   readonly raisesLevel?: boolean;
 }
 
@@ -138,16 +138,16 @@ export const MIGRATIONS: readonly Migration[] = [
   ...lastMigrations,
 ];
 
-/** Tables that have rows in a file that nobody has used yet. */
+/** Tables that have rows even in an unused file. */
 const FILLED_BY_MIGRATIONS: ReadonlySet<string> = new Set(["migration", "installation"]);
 
 /**
- * Migrates the file to the newest schema, each migration in a transaction of its own, or in several. Two processes
- * may call this at once: the second waits and runs the remaining migrations. A file with data is
- * copied first, to `FILE.before-NAME` with the name of the first migration that runs.
+ * Migrates the file to the newest schema, each migration in its own transaction, or in several. Two processes may call
+ * this at once: the second waits and runs the remaining migrations. A file with data is copied first, to
+ * `FILE.before-NAME` with the name of the first migration that runs.
  * @returns the names of the migrations that ran
- * @throws OlderData when an older server could run that must not; when the file was written by a newer release, or a statement fails; the file is then as
- * the last complete migration left it
+ * @throws OlderData when an older server could run that must not; an error when the file was written by a newer
+ * release, or a statement fails. The file is then as the last complete migration left it.
  */
 export function migrate(
   raw: Database.Database,
@@ -199,7 +199,7 @@ export function migrate(
   return ran;
 }
 
-/** @throws OlderData when servers that could go on with the data as it is could not after a migration */
+/** @throws OlderData when a migration would exclude servers that can use the data as it is */
 function requireLevelOf(raw: Database.Database, { lowestLevel = 0 }: TableMigration): void {
   if (lowestLevel > readLevel(raw))
     throw new OlderData(
@@ -267,7 +267,7 @@ function copyBefore(raw: Database.Database, name: string): void {
   renameSync(draft, copy);
 }
 
-/** Rewrites the rows of a table that are still to be, in portions. Two processes may do it at once. */
+/** Rewrites the remaining rows of a table in portions. Two processes may do it at once. */
 function fillRows(raw: Database.Database, fill: RowFill, report: FillProgress): void {
   const { table, marker, rewrite } = fill;
   const total = raw

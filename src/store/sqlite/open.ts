@@ -29,18 +29,20 @@ import { GROUP_MS, Writer } from "./writer.ts";
 export { DATABASE_FILE };
 
 export interface StoreOptions {
-  /** Folder of the database; it is made when absent. */
+  /** Folder of the database; created if it does not exist. */
   readonly dataDir: string;
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
   readonly newId: () => string;
   /** Makes the hashes of audit rows. */
   readonly audit: AuditSeal;
-  /** The operating system's user who runs the process; the record names it for what the operator does. Default none. */
+  /**
+   * The operating system's user who runs the process, recorded as the author of the operator's changes. Default none.
+   */
   readonly operatorName?: string;
-  /** Bytes that one organization may store. Default: no bound, as for what the operator does. */
+  /** Maximum bytes that one organization may store. Default: unlimited, as for the operator's commands. */
   readonly quotaBytes?: number;
-  /** False for a command next to a server, which may be of the release before. Default true. */
+  /** False for a command next to a server, which may be of the previous release. Default true. */
   readonly raisesLevel?: boolean;
   /** Called for each migration that begins on data of an earlier release; it may take a minute. */
   readonly onMigration?: MigrateOptions["begins"];
@@ -50,11 +52,11 @@ export interface StoreOptions {
   readonly hasLargeWrites?: boolean;
   /** False gives each write a commit of its own. Default true. */
   readonly grouping?: boolean;
-  /** Maximum time for which a group works; tests give it enough for all waiting writes. Default {@link GROUP_MS}. */
+  /** Maximum time that a group works; tests allow enough for all waiting writes. Default {@link GROUP_MS}. */
   readonly groupMs?: number;
 }
 
-/** The store with the searches of its engine, by name. */
+/** The store, with its engine's searches by name. */
 export interface SqliteStore extends Store {
   readonly search: Searches["search"];
 }
@@ -77,7 +79,7 @@ export function openStore(options: StoreOptions): SqliteStore {
     writing.close();
     throw error;
   }
-  // From here on nothing waits within the engine, which would hold up this thread.
+  // From here on the engine does not wait for locks, which would block this thread.
   writing.raw.pragma("busy_timeout = 0");
   const reading = openConnection(file, "reader");
   const snapshot = new Snapshot(reading.raw);
@@ -143,7 +145,7 @@ export function openStore(options: StoreOptions): SqliteStore {
     onChange: (id, listener) => writer.onChange(id, listener),
     async close() {
       endWatch();
-      // At once, so that both refuse what comes from now on.
+      // Closed at once, so that both reject new work.
       await Promise.all([writer.close(), searches.close()]);
       await checkpoints.close();
       await upkeep.close();
@@ -152,12 +154,12 @@ export function openStore(options: StoreOptions): SqliteStore {
         writing.raw.pragma("wal_checkpoint(TRUNCATE)");
       } catch (error) {
         if (isSyncFailure(error)) {
-          // What was copied into the file before may be lost with it. To close would copy only the rest, and then
-          // delete the log, which alone has all of it: it stays for the next start, which copies it again.
+          // Pages copied into the file before may be lost. Closing would copy only the rest and then delete the log,
+          // which alone has all of them: it stays for the next start, which copies it again.
           exitOnSyncFailure((error as Error).message);
           return new Promise(() => {});
         }
-        // On a full disk the log stays next to the file, and the next start goes on from it: nothing is lost.
+        // On a full disk the log stays next to the file, and the next start continues from it: nothing is lost.
         if (storageProblem(error) === undefined) throw error;
       }
       writing.close();
@@ -188,8 +190,8 @@ function watchForeignCommits(raw: Database.Database, tell: () => void): () => vo
 }
 
 /**
- * Returns the feature level of a file, which a server raises at its start: there is no other.
- * @param raises false for a command next to a server, which may be of the release before
+ * Returns the feature level of a file. A server raises it at its start, since no other server uses the file.
+ * @param raises false for a command next to a server, which may be of the previous release
  * @throws NewerData
  */
 function settleLevel(raw: Database.Database, raises: boolean): number {

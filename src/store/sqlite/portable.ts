@@ -5,13 +5,13 @@ import { requireCurrentDatabase } from "./backup.ts";
 import { migrate } from "./migrate.ts";
 import { RANGE_ROWS } from "./search/project-texts.ts";
 
-/** Rows that are read and handed on at a time. */
+/** Number of rows per batch that is read and passed on. */
 const ROWS_PER_BATCH = 500;
 
-/** Tables that are not copied: the schema's own, and the index of texts, which is made of the rows. */
+/** Tables that are not copied: the schema's own, and the text index, which is built from the rows. */
 const NOT_COPIED = /^(migration|sqlite_.*|project_search.*)$/;
 
-/** Reads a database file in one state. */
+/** Opens a consistent snapshot of a database file for reading. */
 export async function readFile<T>(file: string, use: (source: RowSource) => Promise<T>): Promise<T> {
   const raw = new Database(file, { readonly: true });
   try {
@@ -37,8 +37,8 @@ export async function readFile<T>(file: string, use: (source: RowSource) => Prom
 }
 
 /**
- * Writes a new database file, readable by its owner only. It appears whole and durable when `fill` has ended, or not
- * at all.
+ * Writes a new database file, readable by its owner only. It appears complete and durable when `fill` has ended, or
+ * not at all.
  * @throws Error when the file exists
  */
 export async function writeFile<T>(file: string, fill: (target: RowSink) => Promise<T>): Promise<T> {
@@ -58,7 +58,7 @@ export async function writeFile<T>(file: string, fill: (target: RowSink) => Prom
     const written = openSync(draft, "r");
     fsyncSync(written);
     closeSync(written);
-    // Unlike a rename it fails when somebody else created the file meanwhile.
+    // Unlike a rename, it fails when another process created the file meanwhile.
     linkSync(draft, file);
     return result;
   } finally {
@@ -72,7 +72,7 @@ function removeDraft(draft: string): void {
   for (const each of [`${draft}-journal`, draft]) rmSync(each, { force: true });
 }
 
-/** The triggers refuse changed audit rows and count what is stored, which the rows say already. */
+/** The triggers reject changed audit rows and count stored bytes, which the copied rows already contain. */
 async function fillWithoutTriggers<T>(
   raw: Database.Database,
   fill: (target: RowSink) => Promise<T>,
@@ -102,7 +102,7 @@ async function fillWithoutTriggers<T>(
   return result;
 }
 
-/** Makes the index of project texts, each organization with a range of rows of its own. */
+/** Builds the index of project texts; each organization gets its own range of rows. */
 function indexTexts(raw: Database.Database): void {
   const projects = raw.prepare<[], { id: string; organization_id: string }>(
     "select id, organization_id from project order by organization_id, id",
@@ -124,7 +124,7 @@ function indexTexts(raw: Database.Database): void {
       row = number * RANGE_ROWS;
     }
     row += 1;
-    // Numbers that the driver binds are reals, which the index does not take.
+    // The driver binds numbers as reals, which the index does not accept.
     place.run(BigInt(row), id);
     enter.run(id);
     range.run(owner, number, row);

@@ -2,18 +2,17 @@ import type Database from "better-sqlite3";
 import { loopTurn } from "./loop-turn.ts";
 
 /**
- * The state of the database that a connection reads. All reads of one turn of
- * the event loop share a transaction: one of its own for each statement costs
- * more than to find a row does. It ends with the turn, or before that when a
- * commit of this process is to be seen, so no read is older than its turn: a
- * request that came after a commit of any process sees it.
+ * The snapshot of the database that a connection reads. All reads of one turn of the event loop share a transaction:
+ * one per statement costs more than finding a row. It ends with the turn, or earlier when a commit of this process
+ * must be visible. No read is therefore older than its turn: a request that arrives after a commit of any process sees
+ * it.
  */
 export class Snapshot {
   readonly #reading: Database.Database;
   readonly #begin: Database.Statement;
   readonly #end: Database.Statement;
   #isOpen = false;
-  /** The turn whose reads share it. */
+  /** The turn whose reads share the transaction. */
   #turn = 0;
 
   constructor(reading: Database.Database) {
@@ -27,7 +26,8 @@ export class Snapshot {
     const turn = loopTurn();
     if (this.#isOpen) {
       if (turn === this.#turn) return;
-      // One that an immediate or a timer began lasts past the next arrivals of requests, if nothing ends it here.
+      // Ends a transaction that an immediate or a timer began; it would otherwise outlast the next arrivals of
+      // requests.
       this.renew();
     }
     this.#begin.run();
@@ -36,7 +36,7 @@ export class Snapshot {
     setImmediate(this.#endTurn);
   }
 
-  /** The next read sees what is committed by then. */
+  /** Makes the next read see everything committed by then. */
   renew(): void {
     this.#isOpen = false;
     // An error of the disk may have ended it before.

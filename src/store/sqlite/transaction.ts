@@ -16,8 +16,8 @@ export interface Job {
 }
 
 /**
- * The error of a transaction that cannot go on without savepoints: a write, or a part of one, fails that has changed
- * something, and the others are to remain.
+ * The error of a transaction that needs savepoints to continue: a write, or a part of one, failed after it had changed
+ * something, and the other changes must be kept.
  */
 export class NeedsSavepoints extends StoreUnavailable {
   constructor(cause: unknown) {
@@ -28,23 +28,23 @@ export class NeedsSavepoints extends StoreUnavailable {
 /** The parts of the writer that a transaction needs. */
 export interface TransactionOptions {
   readonly turns: WriteTurns;
-  /** Makes the error that a caller gets from one of the engine. */
+  /** Converts an error of the engine to the one that a caller gets. */
   readonly fail: (cause: unknown) => StoreUnavailable;
   readonly hasSavepoints: boolean;
 }
 
 /**
- * One transaction of the engine, which several writes share. Few of them fail once they have changed something, so that
- * it makes no savepoints, for each of which the engine copies every page that is changed: when one does, the transaction
- * ends, and its writes begin again in one with a savepoint for each.
+ * One transaction of the engine, shared by several writes. Writes seldom fail after a change, so it creates no
+ * savepoints, for each of which the engine copies every changed page. When one does fail, the transaction ends, and
+ * its writes start over in one with a savepoint each.
  */
 export class Transaction {
   readonly group: Group;
-  /** The texts that it adds to the index. */
+  /** The texts that the transaction adds to the index. */
   readonly texts: IndexedText[] = [];
   readonly #connection: Connection;
   readonly #options: TransactionOptions;
-  /** Set when it cannot go on, whatever the write does that received this error. */
+  /** Set when the transaction cannot continue, even if the write that received this error ignores it. */
   #needsSavepoints: NeedsSavepoints | undefined;
 
   constructor(connection: Connection, options: TransactionOptions) {
@@ -55,8 +55,8 @@ export class Transaction {
 
   /**
    * Runs one write.
-   * @returns the function that tells its caller, once all is committed
-   * @throws NeedsSavepoints; the engine's error when it has given up the transaction
+   * @returns the function that reports to its caller, once all is committed
+   * @throws NeedsSavepoints; the engine's error when it has rolled back the transaction
    */
   async attempt(job: Job): Promise<() => void> {
     const { raw, db } = this.#connection;
@@ -76,7 +76,8 @@ export class Transaction {
       if (hasSavepoints) raw.exec("release attempt");
       return () => job.resolve(value);
     } catch (error) {
-      // The engine has given up the whole transaction, as it does when the disk is full: nothing is left to roll back.
+      // The engine has rolled back the whole transaction, as it does when the disk is full: nothing is left to roll
+      // back.
       if (!raw.inTransaction) throw error;
       if (hasSavepoints) backTo(raw, "attempt");
       else if (this.#needsSavepoints || this.#connection.changes() !== changes) throw this.#restart(error);
@@ -85,7 +86,7 @@ export class Transaction {
     }
   }
 
-  /** Runs a part of a write that may fail. @param undo takes back what the write has recorded since */
+  /** Runs a part of a write that may fail. @param undo removes the records that the part has added */
   async attemptPart<T>(part: () => Promise<T>, undo: () => void): Promise<T> {
     const { raw } = this.#connection;
     const { fail, hasSavepoints } = this.#options;
@@ -96,7 +97,7 @@ export class Transaction {
       if (hasSavepoints) raw.exec("release part");
       return value;
     } catch (error) {
-      // As in attempt. A caller that caught it and went on would write past any transaction.
+      // As in attempt. A caller that caught the error and continued would write outside of any transaction.
       if (!raw.inTransaction) throw fail(error);
       if (hasSavepoints) backTo(raw, "part");
       else if (this.#needsSavepoints || this.#connection.changes() !== changes) throw this.#restart(error);
@@ -111,7 +112,7 @@ export class Transaction {
   }
 }
 
-/** Takes back what came after a savepoint, and removes it. */
+/** Rolls back to a savepoint, and removes it. */
 function backTo(raw: Connection["raw"], savepoint: string): void {
   raw.exec(`rollback to ${savepoint}`);
   raw.exec(`release ${savepoint}`);

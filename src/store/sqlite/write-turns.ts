@@ -48,7 +48,8 @@ export class WriteTurns {
 
   /** Starts a group; {@link close} ends it. */
   open(): void {
-    // A pause ends by itself: a machine that stalls in one lets so much time pass before the loop comes to its end.
+    // A pause ends by itself: a machine that stalls during one lets this much time pass before the loop completes its
+    // turn.
     this.#stuck = setTimeout(() => (this.#pause ? this.#stuck?.refresh() : endStuck()), STUCK_MS);
     this.begin();
   }
@@ -60,7 +61,7 @@ export class WriteTurns {
     this.#hasSmallCache = false;
   }
 
-  /** Starts a write, which gets the full time. */
+  /** Starts a write with its full time. */
   begin(): void {
     this.#hasWaited = false;
     this.#resume();
@@ -107,9 +108,8 @@ export function nextTurn(): Promise<void> {
 }
 
 /**
- * Ends the process by an uncaught error, so that it is restarted: the connection cannot be taken
- * back from a stuck write. Nothing of the group is committed, and a server that handles no write
- * any more would be worse.
+ * Ends the process by an uncaught error, so that it is restarted: the connection cannot be taken back from a stuck
+ * write. Nothing of the group is committed, and a server that can no longer write would be worse.
  */
 function endStuck(): never {
   throw new Error(
@@ -117,10 +117,13 @@ function endStuck(): never {
   );
 }
 
-/** The share of a commit's time for which nobody holds the lock: another process would never find it free under load. */
+/**
+ * Idle time after a commit, as a share of its duration: without it, another process would never get the lock under
+ * load.
+ */
 const REST_SHARE = 0.1;
 
-/** Leaves the lock alone after a commit that took long. */
+/** Leaves the lock free for a while after a commit that took long. */
 export async function restAfter(commitMs: number): Promise<void> {
   const restMs = Math.floor(commitMs * REST_SHARE);
   if (restMs > 0) await delay(restMs);

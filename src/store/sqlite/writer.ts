@@ -17,46 +17,43 @@ import { type Job, NeedsSavepoints, Transaction } from "./transaction.ts";
 import { nextTurn, restAfter, WriteTurns } from "./write-turns.ts";
 
 /**
- * A group takes no more writes when it has worked this long, so that reads on
- * this thread are not held up; then it writes their records, which takes about a
- * tenth of that. With 32 connections creating projects, groups of 4 ms took a
- * tenth more processor time a write, and groups of 16 ms a twentieth less.
+ * Time after which a group accepts no more writes, so that reads on this thread are not delayed; then it writes their
+ * records, which takes about a tenth of that. With 32 connections creating projects, groups of 4 ms took a tenth more
+ * processor time per write, and groups of 16 ms a twentieth less.
  */
 export const GROUP_MS = 8;
 
 /**
- * Writes that are committed each for itself after a group whose end could not be
- * written, such as the records of an organization whose chain was tampered with:
- * so that others do not fail with it again and again.
+ * Number of writes that are committed one by one after a group whose end could not be written, for example because the
+ * audit chain of an organization was tampered with. It keeps other writes from failing with that one again and again.
  */
 const ALONE_AFTER_FAILURE = 100;
 
 /**
- * Turns of the event loop between two groups, so that what came while the disk was
- * forced is answered: in one a new connection is taken, in the next its request is read.
+ * Turns of the event loop between two groups, so that requests that arrived during the sync to disk are handled: in
+ * one turn a new connection is accepted, in the next its request is read.
  */
 const TURNS_BETWEEN = 3;
 
-/** Writes waiting past this number are refused: the disk is slower than the callers. */
+/** Maximum number of waiting writes; more are rejected, since the disk is slower than the callers. */
 const QUEUE_LIMIT = 10_000;
 
 export interface WriterOptions extends WriteSettings {
   /** Folder of the database. */
   readonly dataDir: string;
-  /** Of reads, which see a commit as soon as anybody learns of it. */
+  /** The snapshot of reads, which see a commit as soon as anything reports it. */
   readonly snapshot: Snapshot;
   readonly checkpoints: Checkpoints;
   readonly textIndex: TextIndex;
-  /** False gives each write a commit of its own; bench/ compares the two. */
+  /** False gives each write its own commit; bench/ compares the two. */
   readonly grouping: boolean;
   readonly groupMs: number;
   readonly featureLevel: number;
 }
 
 /**
- * The one writer. Writes that wait at the same time share a commit, and none of
- * them another's failure; a commit forces the disk once however many writes it holds. Only what is left for the
- * end of a commit, such as its records, fails with all of it.
+ * The only writer. Concurrent writes share a commit but fail independently; a commit syncs the disk once for any
+ * number of writes. Only a failure at the end of a commit, such as of its records, fails all of them.
  */
 export class Writer {
   readonly #connection: Connection;
@@ -65,11 +62,11 @@ export class Writer {
   #running: Promise<void> | undefined;
   #closed = false;
   #problem: string | undefined;
-  /** Number of the next writes that get a commit of their own. */
+  /** Number of upcoming writes that get their own commit. */
   #alone = 0;
   readonly #listeners = new Listeners();
   readonly #turns: WriteTurns;
-  /** The one that is being made, or the next one. */
+  /** The commit in progress, or the next one. */
   #transaction: Transaction;
 
   constructor(connection: Connection, options: WriterOptions) {
@@ -89,7 +86,8 @@ export class Writer {
     return this.enqueue(async (db) => {
       const transaction = this.#transaction;
       const { group, texts } = transaction;
-      // There is one writer, and so nothing to wait for; what a write may change is the same on every engine.
+      // There is only one writer, so nothing to wait for; the check of what a write may change is the same on every
+      // engine.
       const held = new HeldLocks(typeof locks === "function" ? await locks(db) : locks);
       const { result, topics } = await runWrite(actor, operation, fn, this.#options, {
         db,
@@ -115,30 +113,30 @@ export class Writer {
       return Promise.reject(new StoreUnavailable("too many writes are waiting"));
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({ run, signal, resolve: resolve as Job["resolve"], reject });
-      // Not at once: requests of the same turn of the event loop join the group.
+      // Delayed, so that requests of the same turn of the event loop join the group.
       this.#running ??= new Promise((done) => setImmediate(() => void this.#drain().then(done)));
     });
   }
 
-  /** Calls `listener` after each commit; returns what ends it. */
+  /** Calls `listener` after each commit. @returns the function that removes it */
   onCommit(listener: () => void): () => void {
     return this.#listeners.add(listener);
   }
 
-  /** Calls `listener` after each commit that changes a resource; returns what ends it. */
+  /** Calls `listener` after each commit that changes a resource. @returns the function that removes it */
   onChange(id: string, listener: () => void): () => void {
     return this.#listeners.addOf(id, listener);
   }
 
-  /** Returns why a commit was not taken, until a {@link probe} finds that the next would be; undefined for what passes. */
+  /** Returns why a commit was not accepted, until a {@link probe} succeeds; undefined for temporary problems. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Tries a change while there is a problem, takes it back at once, and forgets the problem when both are taken. */
+  /** Tries a change while there is a problem, rolls it back, and clears the problem when both succeed. */
   async probe(): Promise<void> {
     if (this.#problem === undefined || !hasFreeSpace(this.#options.dataDir)) return;
-    // The engine writes nothing, and forces nothing, for a row that gets the values that it has.
+    // The engine writes and syncs nothing for a row whose values do not change.
     const move = (db: Kysely<Schema>, by: number) =>
       db
         .updateTable("installation")
@@ -160,7 +158,7 @@ export class Writer {
     this.#listeners.callAll();
   }
 
-  /** Waits for the writes under way and refuses later ones. */
+  /** Waits for the writes in progress and rejects later ones. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#running;
@@ -170,7 +168,7 @@ export class Writer {
     while (this.#queue.length > 0) {
       const commitMs = await this.#commitGroup();
       await this.#options.checkpoints.keepShort();
-      // Awaited, as this thread would block at `begin` until the merge has committed.
+      // Awaited, since otherwise this thread would block at `begin` until the merge has committed.
       await this.#options.textIndex.merge();
       for (let turn = 0; turn < TURNS_BETWEEN; turn++) await nextTurn();
       await restAfter(commitMs);
@@ -178,7 +176,7 @@ export class Writer {
     this.#running = undefined;
   }
 
-  /** @returns how long the engine took to commit, in milliseconds; 0 when it did not */
+  /** @returns how long the engine took to commit, in milliseconds; 0 if it did not commit */
   async #commitGroup(): Promise<number> {
     const settled: (() => void)[] = [];
     const members: Job[] = [];
@@ -199,7 +197,7 @@ export class Writer {
     } catch (error) {
       if (this.#connection.raw.inTransaction) this.#connection.raw.exec("rollback");
       const failed = this.#failed(error);
-      // Nothing has begun when `begin` itself fails: all that have waited for it get the news.
+      // When `begin` itself fails, nothing has started: all writes that waited for it get the error.
       const failing = members.length > 0 ? members : this.#queue.splice(0, waiting);
       for (const job of failing) job.reject(failed);
       if (members.length > 1) this.#alone = ALONE_AFTER_FAILURE;
@@ -226,7 +224,7 @@ export class Writer {
     return new Transaction(this.#connection, { turns: this.#turns, fail, hasSavepoints });
   }
 
-  /** Begins a transaction and runs the writes of a group; once more with savepoints when one of them fails late. */
+  /** Begins a transaction and runs the writes of a group; again with savepoints if one fails after a change. */
   async #attemptGroup(members: Job[], settled: (() => void)[]): Promise<void> {
     try {
       await this.#attemptOnce(members, settled);

@@ -2,23 +2,21 @@ import type Database from "better-sqlite3";
 import type { Maintenance, Pass } from "./maintenance-thread.ts";
 
 /**
- * The log is copied into the file whenever it has grown by so many pages of
- * 4 KiB, which is the engine's own default: a page that many writes change is
- * copied once, and little is left for the writes to wait for.
+ * Number of 4 KiB pages by which the log grows before it is copied into the file; the engine's own default. A page
+ * that many writes change is copied once, and little is left for the writes to wait for.
  */
 export const CHECKPOINT_PAGES = 1_000;
 
-/** Writes wait for this many pages to be copied; for more only when no pass alongside them gets closer. */
+/** Number of pages that writes wait for; they wait for more only when no pass alongside them gets closer. */
 const FEW_PAGES = 100;
 
 const EMPTY: Pass = { log: 0, checkpointed: 0 };
 
 /**
- * Copies the log into the file in the thread of upkeep, since that forces the
- * disk twice and takes milliseconds. Passes run alongside the writes, which go on
- * meanwhile, so none of them reaches the end of the log. Once few pages are left,
- * the next transaction waits for a last pass; after that the engine begins the
- * log again from its start. Where the disk is slower than the writes, they wait for more.
+ * Copies the log into the file in the maintenance thread, since that syncs the disk twice and takes milliseconds.
+ * Passes run while writes continue, so none of them reaches the end of the log. Once few pages are left, the next
+ * transaction waits for a last pass; after that the engine restarts the log from its beginning. If the disk is slower
+ * than the writes, they wait for more pages.
  */
 export class Checkpoints {
   readonly #upkeep: Maintenance;
@@ -26,15 +24,15 @@ export class Checkpoints {
   #running: Promise<void> | undefined;
   /** The result of the last pass. */
   #last: Pass = EMPTY;
-  /** It copied something that those before had not: another one may, too. */
+  /** True if the last pass copied new pages, so that another one may, too. */
   #hasProgressed = false;
-  /** By how many pages the log was ahead of the file before it. */
+  /** Number of pages by which the log was ahead of the file before the last pass. */
   #ahead = Number.POSITIVE_INFINITY;
 
   constructor(upkeep: Maintenance, writing: Database.Database) {
     writing.pragma("wal_autocheckpoint = 0");
-    // Nobody knows whether what a process left in the log when it was killed has been forced. A force of
-    // the log does not write again what the disk refused before; this writes it to another file, and forces that.
+    // A killed process may have left a log that was never synced. Syncing the log does not rewrite pages that the disk
+    // rejected before; this writes them to another file, and syncs that.
     writing.pragma("wal_checkpoint(PASSIVE)");
     this.#upkeep = upkeep;
     this.#look = writing.prepare<[], Pass>("pragma wal_checkpoint(NOOP)");
@@ -42,12 +40,12 @@ export class Checkpoints {
 
   /** To be awaited while no transaction is open. */
   async keepShort(): Promise<void> {
-    // The thread answers one order at a time, and a start is one.
+    // The thread runs one task at a time, and a start is one.
     if (this.#running || this.#upkeep.isBusy) return;
     const log = this.#pages();
     if (log === undefined) return;
     if (log < this.#last.log) {
-      // The engine has begun it again.
+      // The engine has restarted the log.
       this.#last = EMPTY;
       this.#hasProgressed = false;
     }
@@ -65,7 +63,7 @@ export class Checkpoints {
     }
   }
 
-  /** Length of the log; undefined when the engine does not say, which a later commit will fail of if it matters. */
+  /** Length of the log; undefined if the engine does not report it; a later commit fails if that matters. */
   #pages(): number | undefined {
     try {
       return this.#look.get()?.log;
@@ -74,7 +72,7 @@ export class Checkpoints {
     }
   }
 
-  /** Waits for a pass under way. */
+  /** Waits for a pass in progress. */
   async close(): Promise<void> {
     await this.#running;
   }
@@ -84,7 +82,7 @@ export class Checkpoints {
     this.#running = this.#upkeep.order({ checkpoint: true }).then((result) => {
       this.#running = undefined;
       this.#last = result?.pass ?? { ...before, log: before.log + CHECKPOINT_PAGES };
-      // Otherwise somebody reads an older state, a backup perhaps: waiting would not help.
+      // Otherwise another connection reads an older snapshot, such as a backup: waiting would not help.
       this.#hasProgressed = this.#last.checkpointed > before.checkpointed;
     });
     return this.#running;

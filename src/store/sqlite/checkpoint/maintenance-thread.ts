@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { isSyncFailure } from "../storage-problem.ts";
 
-/** A pass of a checkpoint over the log, the merging of so many pages of the index of texts, or nothing but to be there. */
+/** A task: a checkpoint pass over the log, a merge of some pages of the text index, or only starting the thread. */
 export type MaintenanceRequest =
   | { readonly checkpoint: true }
   | { readonly mergePages: number }
@@ -11,12 +11,12 @@ export type MaintenanceRequest =
 export interface Pass {
   /** Pages in the log. */
   readonly log: number;
-  /** Number of them, from the first, that are in the file. */
+  /** Number of pages, from the first, that are copied to the file. */
   readonly checkpointed: number;
 }
 
 export interface MaintenanceResult {
-  /** Of a checkpoint. */
+  /** The result of a checkpoint. */
   readonly pass?: Pass;
   /** True if there was anything to merge. */
   readonly hasMerged?: boolean;
@@ -24,9 +24,8 @@ export interface MaintenanceResult {
 }
 
 /**
- * The file's upkeep alongside the main thread, on a connection of its own. The
- * thread starts with the first order and again after its death, and keeps no
- * process alive but for an order under way.
+ * Maintains the file alongside the main thread, on its own connection. The thread starts with the first task and again
+ * after it dies, and keeps the process alive only while a task runs.
  */
 export class Maintenance {
   readonly #file: string;
@@ -37,27 +36,27 @@ export class Maintenance {
     this.#file = file;
   }
 
-  /** An order is under way; another one would wait for it. */
+  /** True while a task runs; another one would wait for it. */
   get isBusy(): boolean {
     return this.#isBusy;
   }
 
-  /** Starts the thread if there is none; orders do so, too, and wait for it. */
+  /** Starts the thread if there is none; tasks do so, too, and wait for it. */
   async start(): Promise<void> {
     if (!this.#thread) await this.order({ start: true });
   }
 
-  /** @returns undefined when it failed, or the thread ended; later orders try again */
+  /** @returns undefined when it failed, or the thread ended; later tasks try again */
   async order(order: MaintenanceRequest): Promise<MaintenanceResult | undefined> {
     let thread: Worker;
     try {
       this.#thread ??= this.#start();
       thread = this.#thread;
     } catch {
-      // The system gives no thread now.
+      // The system cannot start a thread now.
       return undefined;
     }
-    // The next write may wait for this, and the process for nothing else.
+    // The next write may wait for this task; nothing else keeps the process alive for it.
     thread.ref();
     this.#isBusy = true;
     const result = await new Promise<MaintenanceResult | undefined>((resolve) => {
@@ -78,7 +77,7 @@ export class Maintenance {
     return result?.failure ? undefined : result;
   }
 
-  /** Nothing may be under way. */
+  /** Must not be called while a task runs. */
   async close(): Promise<void> {
     await this.#thread?.terminate();
   }
@@ -99,11 +98,9 @@ export class Maintenance {
 }
 
 /**
- * Ends the process, by an error that nobody catches, when the disk did not take
- * what a checkpoint copied. The engine counts pages as copied that passes before
- * that one wrote, and would skip them when it is tried again, while the kernel may
- * have given them up; a second force would say that all is well. The next start
- * copies the whole log, which is on the disk.
+ * Ends the process with an uncaught error when the disk did not accept what a checkpoint copied. The engine counts the
+ * pages of earlier passes as copied and would skip them on a retry. The kernel may have dropped them, and yet a second
+ * sync would report success. The next start copies the whole log, which is on the disk.
  */
 export function exitOnSyncFailure(message: string): void {
   setImmediate(() => {

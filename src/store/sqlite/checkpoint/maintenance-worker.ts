@@ -2,11 +2,11 @@ import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
 import type { MaintenanceRequest, MaintenanceResult } from "./maintenance-thread.ts";
 
-// The thread of Maintenance: one order at a time, each answered once.
+// The thread of Maintenance: one task at a time, each answered once.
 
-/** It waits for no other process: what is left undone now is done later. */
+/** It waits for no other process: work that it skips now is done later. */
 const raw = new Database(workerData as string, { timeout: 0 });
-// A merge is forced by its commit, too: what is committed behind one in the log is worth nothing without it.
+// The commit of a merge is synced, too: later commits in the log depend on it.
 raw.pragma("synchronous = FULL");
 raw.pragma("wal_autocheckpoint = 0");
 
@@ -14,7 +14,7 @@ raw.pragma("wal_autocheckpoint = 0");
 let merging: Database.Statement<[number]> | undefined;
 
 function merge(pages: number): void {
-  // The number has to reach the index as an integer; the driver binds reals.
+  // The number must reach the index as an integer; the driver binds reals.
   merging ??= raw.prepare(
     "insert into project_search (project_search, rank) values ('merge', cast(? as integer))",
   );
@@ -23,7 +23,7 @@ function merge(pages: number): void {
 
 const changes = raw.prepare<[], number>("select total_changes()").pluck();
 
-/** Number of rows that the index changes for a merge that finds nothing to do. */
+/** Number of rows that the index reports as changed for a merge with nothing to do. */
 const IDLE_CHANGES = 1;
 
 function done(order: MaintenanceRequest): MaintenanceResult {
@@ -34,7 +34,7 @@ function done(order: MaintenanceRequest): MaintenanceResult {
       merge(order.mergePages);
       return { hasMerged: (changes.get() ?? 0) - before > IDLE_CHANGES };
     }
-    // PASSIVE waits for nobody and lets nobody wait.
+    // PASSIVE neither waits for other connections nor makes them wait.
     const [pass] = raw.pragma("wal_checkpoint(PASSIVE)") as [NonNullable<MaintenanceResult["pass"]>];
     return { pass };
   } catch (error) {
