@@ -1,12 +1,12 @@
-/** Begin of a chain whose older rows retention has removed: the last row that was removed, sealed with the audit key. */
+/** Start of a chain whose oldest rows were removed by retention: the last removed row, sealed with the audit key. */
 export interface AuditAnchor {
   readonly organization_id: string;
-  /** Number of the last row that went, and its hash; 0 and null before the first has gone. */
+  /** Number of the last removed row, and its hash; 0 and null before the first removal. */
   readonly sequence: number;
   readonly chain_hash: Uint8Array | null;
-  /** Number of rows that went, in all. */
+  /** Total number of removed rows. */
   readonly rows: number;
-  /** Number of the last row that the newest record of a removal says will go. */
+  /** Number of the last row to remove according to the newest entry about a removal. */
   readonly until_sequence: number;
   /** Milliseconds since 1970 UTC. */
   readonly at: number;

@@ -9,7 +9,7 @@ import { DomainError } from "./error.ts";
  */
 const DECEPTIVE = /[\u{202d}\u{202e}\u{e0000}-\u{e007f}]/gu;
 
-/** Returns a text, such as JSON, with its deceptive characters as escapes, by which people read what is written. */
+/** Returns a JSON text with its deceptive characters escaped, so that people see what is really written. */
 export function withEscapes(json: string): string {
   return json.replace(DECEPTIVE, (character) =>
     character

@@ -34,7 +34,7 @@ function collect(path: string, before: Json, after: Json, changes: PathChange[])
     const at = (key: string) => (path ? `${path}.${key}` : key);
     for (const key of Object.keys(before)) {
       const [from, to] = [ownValue(before, key), ownValue(after, key)];
-      // Most are the same, and need no path.
+      // Most values are equal, and need no path.
       if (from !== to) collect(at(key), from, to, changes);
     }
     for (const key of Object.keys(after)) {

@@ -38,7 +38,7 @@ export function valueUnusable(field: string, message: string): DomainError {
   return new DomainError(ErrorReason.VALUE_UNUSABLE, message, { field });
 }
 
-/** The error of a search that would have to look at too many rows to end in time. */
+/** The error of a search that would have to read too many rows to finish in time. */
 export class SearchTooLong extends DomainError {
   constructor(limitMs: number) {
     super(
@@ -49,7 +49,7 @@ export class SearchTooLong extends DomainError {
   }
 }
 
-/** Returns the error for a request whose caller waits no longer. */
+/** Returns the error for a request whose caller no longer waits. */
 export function deadlinePassed(): DomainError {
   return new DomainError(ErrorReason.DEADLINE_EXCEEDED, "the deadline of the request passed");
 }
@@ -82,7 +82,7 @@ export function lastAdministrator(organizationId: string): DomainError {
 }
 
 /**
- * Returns the error for a value that only organizations may use which the operator marked as
+ * Returns the error for a value that is reserved for organizations that the operator marked as
  * enterprise; `field` is its JSON path.
  */
 export function notEnterprise(field: string): DomainError {
@@ -238,7 +238,7 @@ export function approvalChanged(digest: string): DomainError {
   );
 }
 
-/** Returns the error for a value that must be unique and that another resource has; `field` is its JSON path. */
+/** Returns the error for a value that must be unique but that another resource has; `field` is its JSON path. */
 export function valueTaken(resource: string, field: string, message: string): DomainError {
   return new DomainError(ErrorReason.VALUE_TAKEN, message, { resource, field });
 }
@@ -250,7 +250,7 @@ export function limitReached(resource: string, limit: number, message: string, m
   return new DomainError(ErrorReason.LIMIT_REACHED, message, { resource, measure, limit: String(limit) });
 }
 
-/** Returns the error for a value that the contract has and that is not built yet; `field` is its JSON path. */
+/** Returns the error for a value of the contract that is not supported yet; `field` is its JSON path. */
 export function notBuilt(field: string, message: string): DomainError {
   return new DomainError(ErrorReason.NOT_BUILT, message, { field });
 }
@@ -293,7 +293,7 @@ export function deliveryUnauthenticated(): DomainError {
   );
 }
 
-/** Returns the error for a webhook's delivery whose body is no JSON; `problem` is text for people. */
+/** Returns the error for a webhook's delivery whose body is not JSON; `problem` is text for people. */
 export function deliveryMalformed(problem: string): DomainError {
   return new DomainError(ErrorReason.BODY_MALFORMED, problem);
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from "./diff.ts";
 
 /**
- * Facts of an event's resource that are needed to judge it when the resource is gone. Ids, or null
- * for none.
+ * Facts about an event's resource that decide who may read the event, even after the resource was
+ * removed. Each is an id, or null for none.
  */
 export interface EventFacts {
   /** Id of the subject that created the resource. */

@@ -5,9 +5,9 @@ export const DURATION_BOUNDS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ] as const;
 
-/** Counts values by buckets. To record one changes two numbers and nothing else. */
+/** Counts values by buckets. Recording a value changes only two numbers. */
 export class Histogram {
-  /** Upper bounds of the buckets, ascending; what is above the last has a bucket of its own. */
+  /** Upper bounds of the buckets, ascending; larger values have a bucket of their own. */
   readonly bounds: readonly number[];
   readonly #counts: number[];
   #sum = 0;
@@ -69,14 +69,14 @@ export interface TracedSubject {
 export interface Traces {
   /** Returns the place in its trace of something with a UUID that begins one. */
   begin(uuid: string): TraceParent;
-  /** Takes what ended with a commit. It never throws, and keeps nobody waiting. */
+  /** Receives the outcomes of a commit. It never throws, and does not block. */
   ended(outcomes: readonly Outcome[]): void;
 }
 
 /** The size of a store, in bytes. */
 export interface StoreSize {
   readonly data: number;
-  /** Of the log of changes that are not in the data yet; absent where the engine keeps it for many databases. */
+  /** Size of the log of changes that are not in the data yet; absent if the engine shares it between databases. */
   readonly log?: number;
 }
 
@@ -84,11 +84,11 @@ export interface StoreSize {
 export class StoreMeasures {
   /** Returns the size of the whole database. */
   readonly size: () => Promise<StoreSize>;
-  /** Time from the begin of a group of writes to its commit, in seconds. */
+  /** Time from the beginning of a group of writes to its commit, in seconds. */
   readonly commitSeconds = new Histogram();
-  /** Writes in a commit. */
+  /** Number of writes per commit. */
   readonly commitWrites = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256]);
-  /** Time for which a group of writes waited for its locks, in seconds; nothing where there is one writer. */
+  /** Time for which a group of writes waited for its locks, in seconds; empty if there is only one writer. */
   readonly lockWaitSeconds = new Histogram();
   /** Set by a server that sends traces. */
   traces: Traces | undefined;

@@ -21,12 +21,12 @@ export class Secrets {
     return Buffer.concat([stream.write(bytes), stream.end()]);
   }
 
-  /** Masks from now on whatever other secrets mask by now. */
+  /** Adds everything that other secrets mask at this time. */
   addAll(others: Secrets): void {
     for (const form of others.#index.forms()) this.#index.add(form);
   }
 
-  /** Masks from now on whatever other secrets mask by now, as it is where letters are made small, such as in names of hosts. */
+  /** Adds everything that other secrets mask at this time, in lower case, as it appears in names of hosts. */
   addInLowerCase(others: Secrets): void {
     for (const form of others.#index.forms()) this.#index.add(Buffer.from(form.toString().toLowerCase()));
   }
@@ -95,7 +95,7 @@ export function maskSecrets(text: string, values: readonly string[]): string {
   return secrets.maskText(text);
 }
 
-/** Masks one stream of bytes: the same is masked however it is cut into pieces. */
+/** Masks one stream of bytes. The result does not depend on how the stream is split into pieces. */
 export class SecretMask {
   readonly #index: SecretIndex;
   /** Bytes that may belong to a secret which is not complete. */

@@ -7,12 +7,12 @@ export interface HealthCheck {
 
 /** A figure of a server or an organization. */
 export interface Figure {
-  /** As metrics are named where they are served, such as `chartroom_work_oldest_age`. */
+  /** The name of the metric as it is served, such as `chartroom_work_oldest_age`. */
   readonly name: string;
   readonly description: string;
-  /** By UCUM. */
+  /** The unit in UCUM notation. */
   readonly unit: string;
-  /** From fixed sets. */
+  /** Labels, whose values come from fixed sets. */
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
@@ -23,8 +23,8 @@ export interface ServerHealth {
   /** Milliseconds since 1970 UTC. */
   readonly startedAt: number;
   readonly checks: readonly HealthCheck[];
-  /** Of the server and its database. */
+  /** Figures of the server and its database. */
   readonly server: readonly Figure[];
-  /** Of what waits and goes on in an organization. */
+  /** Figures of the waiting and running work of an organization. */
   readonly organization: readonly Figure[];
 }

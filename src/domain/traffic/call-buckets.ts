@@ -1,24 +1,24 @@
-/** A bucket that is not used for as long is full again, whatever other servers reported about it, and is forgotten. */
+/** Time after which an unused bucket is full again, whatever other servers reported about it, and is removed. */
 const FORGET_MS = 60_000;
 
-/** Buckets of one generation at most: beyond it the generation ends early, so that memory is bounded. */
+/** Maximum number of buckets in a generation. A full generation ends early, which bounds the memory. */
 const MAX_BUCKETS = 100_000;
 
-/** The share of a minute's calls that may come at once; the rest of the minute gives the others. */
+/** The share of a minute's calls that may come at once; the others become available over the minute. */
 const BURST = 0.05;
-/** What a minute lets through at most, in limits: a little more, as several servers let a little less through. */
-const MOST = 1.03;
-/** The share of its limit that comes back to a bucket in a minute at least: where the burst is all of the limit. */
-const LEAST_RATE = 0.1;
-/** As many calls as come back in this time are shared with other servers; fewer wait until there are as many. */
+/** Maximum calls per minute, as a multiple of the limit. It is above 1, since several servers allow a little less. */
+const MAX_RATE = 1.03;
+/** Minimum share of its limit that a bucket regains per minute, which applies if the burst is the whole limit. */
+const MIN_RATE = 0.1;
+/** Calls are reported to other servers once there are as many as a bucket regains in this time. */
 const SHARED_MS = 100;
-/** A bucket holds what comes back in this time at least: others report the calls of a second at once. */
-const LEAST_BURST_MS = 1_000;
+/** A bucket holds at least what it regains in this time, since other servers report the calls of a second at once. */
+const MIN_BURST_MS = 1_000;
 const MINUTE_MS = 60_000;
 
 /** The calls that are left to a token, an account or an address. */
 export interface CallBucket {
-  /** Calls that may come at once; below 0 when other servers have let more through than there were. */
+  /** Calls that may come at once; below 0 when other servers have accepted more calls than were left. */
   level: number;
   /** When the level was that, in milliseconds. */
   at: number;
@@ -27,9 +27,9 @@ export interface CallBucket {
 }
 
 /**
- * Buckets of tokens, one for each key. A twentieth of the calls of a minute may come at once, and the rest comes back
- * evenly over a minute: so a server by itself lets no more than 103 % of the limit through in any minute, and no fewer than
- * 98 %. Several servers divide what may come at once, and each hears what the others let through.
+ * Token buckets, one for each key. A twentieth of a minute's calls may come at once, and the rest becomes available
+ * evenly over the minute. A single server therefore accepts between 98 % and 103 % of the limit in any minute. Several
+ * servers divide the burst, and each is informed of the calls that the others have accepted.
  */
 export class CallBuckets {
   readonly limit: number;
@@ -45,7 +45,7 @@ export class CallBuckets {
     this.limit = limit;
     this.#whole = Math.max(1, limit * BURST);
     this.#burst = this.#whole;
-    this.#perMs = Math.max(limit * MOST - this.#whole, limit * LEAST_RATE) / MINUTE_MS;
+    this.#perMs = Math.max(limit * MAX_RATE - this.#whole, limit * MIN_RATE) / MINUTE_MS;
   }
 
   /** Calls that may come at once, at this server. */
@@ -53,15 +53,15 @@ export class CallBuckets {
     return this.#burst;
   }
 
-  /** Divides what may come at once among servers. @param servers how many there are, this one included */
+  /** Divides the burst among servers. @param servers number of servers, including this one */
   divideAmong(servers: number): void {
-    const least = Math.min(this.#whole, this.#perMs * LEAST_BURST_MS);
+    const least = Math.min(this.#whole, this.#perMs * MIN_BURST_MS);
     this.#burst = Math.max(1, this.#whole / servers, least);
   }
 
   /**
    * Takes one call out of the bucket of a key.
-   * @param now milliseconds, never going back
+   * @param now milliseconds, never decreasing
    * @returns milliseconds to wait; 0 when the call may go on
    */
   take(key: string, now: number): number {
@@ -89,10 +89,10 @@ export class CallBuckets {
   }
 
   /** Returns the calls to share with other servers, the most used first, and counts them as shared. */
-  takeUnshared(most: number): [key: string, calls: number][] {
+  takeUnshared(max: number): [key: string, calls: number][] {
     const least = Math.max(1, this.#perMs * SHARED_MS);
     const used = [...this.#young].filter(([, { unshared }]) => unshared >= least);
-    const first = used.toSorted(([, one], [, other]) => other.unshared - one.unshared).slice(0, most);
+    const first = used.toSorted(([, one], [, other]) => other.unshared - one.unshared).slice(0, max);
     return first.map(([key, bucket]) => {
       const { unshared } = bucket;
       bucket.unshared = 0;
@@ -100,7 +100,7 @@ export class CallBuckets {
     });
   }
 
-  /** Takes out what another server has let through. */
+  /** Subtracts the calls that another server has accepted. */
   hear(key: string, calls: number, now: number): void {
     this.bucketOf(key, now).level -= calls;
   }

@@ -14,7 +14,7 @@ import { insertPendingStop } from "../../store/workflow/pending-stop.ts";
 import { isExhausted, newRowBudget, type RowBudget, spend } from "../call/row-budget.ts";
 import { changeEnvironment } from "../environment/environment-change.ts";
 
-/** Number of environments read per query. A transaction lets reads through only between its queries. */
+/** Number of environments read per query. Other reads can run only between the queries of a transaction. */
 const ENVIRONMENTS_PER_PAGE = 16;
 
 /** Desired phases of environments that need not be stopped. */

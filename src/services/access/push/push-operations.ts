@@ -50,7 +50,7 @@ export type PushDependencies = QuestionDependencies &
     readonly hosts: PullRequestHosts;
   };
 
-/** Pushes what is in a repository of an environment, with the caller's own credential. */
+/** Pushes the contents of a repository of an environment, with the caller's own credential. */
 export async function pushEnvironmentBranch(
   deps: PushDependencies,
   req: PushEnvironmentBranchRequest,
@@ -81,7 +81,7 @@ export async function openPullRequest(
   return finish(deps, ctx, known, { push, ...(pullRequest && { pullRequest }) });
 }
 
-/** Ends an operation. @param known the push that is carried out; undefined where nothing is */
+/** Ends an operation. @param known the push that was carried out; undefined if none was */
 function finish<T>(
   { store }: PushDependencies,
   ctx: HandlerContext,
@@ -94,7 +94,7 @@ function finish<T>(
   });
 }
 
-/** Returns an environment that the caller may push, and what the push is named after. */
+/** Returns an environment that the caller may push from, and the source of the push's default names. */
 async function findOwned({ store }: PushDependencies, ctx: HandlerContext, environmentId: string) {
   const caller = callerOf(ctx);
   const environment = await findEnvironment(store.reader, caller, environmentId);
@@ -109,20 +109,20 @@ type PushRequest = Pick<
   "branch" | "folder" | "commitMessage" | "force" | "environmentId"
 >;
 
-/** A pull request that is asked for; its base may be left to the remote. */
+/** A requested pull request; its base may be left to the remote. */
 type WantedPullRequest = Omit<OpenedRequest, "branch" | "headSha" | "remote">;
 
 /** The state of a push. */
 interface Pushed {
   readonly push: MessageInitShape<typeof EnvironmentPushSchema>;
   readonly pullRequest?: FollowedPullRequest | undefined;
-  /** The commit of the branch; undefined where nothing was to be done, or people are asked. */
+  /** The push with its commit; undefined if there was nothing to do, or people are asked. */
   readonly known?: KnownPush;
 }
 
 /**
- * Looks at the push, has it decided on, carries it out, and opens the pull request. Each of these finds what an earlier
- * call has done that was cut short.
+ * Inspects a push, decides on it, carries it out, and opens the pull request. Each step continues from what an earlier,
+ * interrupted call has done.
  */
 async function pushAs(
   given: PushDependencies,
@@ -132,7 +132,7 @@ async function pushAs(
   req: PushRequest,
   wanted: WantedPullRequest | undefined,
 ): Promise<Pushed> {
-  // Of the whole operation: each of its questions has what the ones before have left.
+  // One limit for the whole operation: each question gets the time that the earlier ones have left.
   const deps = { ...given, until: endOfPatience(given.now(), ctx.timeoutMs()) };
   const { store } = deps;
   const caller = callerOf(ctx);
@@ -155,11 +155,11 @@ async function pushAs(
   if (!isMadeFrom(environment.spec?.content?.initializer, look.remote))
     throw pushRefused("remote_unknown", "the runner names a remote that the environment was not made from");
   const proposal = wanted && { ...wanted, base: baseOf(wanted.base, look, branch) };
-  // A host that opens none must not get half of what was asked for.
+  // Checked before the push: without the pull request, only half of the request would be done.
   if (proposal) await requireHost(deps, look.remote, ctx.signal);
   const push = pushOf(environment, look, branch);
   const isThere = look.tip === look.commit;
-  // A remote may have taken what it has not said that it has.
+  // A remote may have accepted a push without confirming it, so the branch counts more than the reported failure.
   if (begun && !isThere) requireDone(begun.pushed);
   const there = begun?.pushed.outcome || Outcome.UNCHANGED;
   if (isThere && proposal) {
@@ -185,12 +185,12 @@ async function pushAs(
   };
   const known: KnownPush = { environment, content, defaultBranch: look.defaultBranch };
   if (isThere && !proposal) {
-    // An earlier call may have been cut short after the push.
+    // An earlier call may have been interrupted after the push.
     return { push: { ...push, outcome: there }, known };
   }
   const decision = await writePartAsCaller(store, ctx, async (tx) => {
     const decision = await rulePush(tx, caller, known);
-    // Before it is done: a server that is killed after it has left a trace, too.
+    // Recorded before the push, so that it is on record even if the server is killed afterwards.
     if (decision.isAllowed) recordPush(tx, caller, environment, content);
     return decision;
   });
@@ -229,7 +229,7 @@ function pushOf(
   return { environmentId: id, folder, remote, branch, commit, state: State.DONE };
 }
 
-/** Returns a push that the runner is still at. @param push what is known of it */
+/** Returns a push that the runner is still carrying out. @param push what is known about it */
 function goingOn(
   { id: environmentId }: Environment,
   push: MessageInitShape<typeof EnvironmentPushSchema>,

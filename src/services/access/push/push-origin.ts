@@ -10,13 +10,13 @@ import { findServiceAccount } from "../../../store/identity/service-account.ts";
 import { fromBody } from "../../../store/json.ts";
 import type { Reader, Scope } from "../../../store/store.ts";
 
-/** The names of a push, and the agent run that it belongs to. */
+/** The source of a push's default names, and the agent run that it belongs to. */
 export interface FoundOrigin extends PushOrigin {
   /** Empty for none. */
   readonly agentExecutionId: string;
 }
 
-/** Returns what a push of an environment is named after: the newest agent run in it, or the environment. */
+/** Returns the source of the default names of a push: the newest agent run in the environment, or the environment. */
 export async function findPushOrigin(
   db: Reader,
   scope: Scope,

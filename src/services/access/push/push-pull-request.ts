@@ -35,7 +35,7 @@ export interface PullRequestHosts {
       readonly host: string;
       readonly token: string;
       readonly signal: AbortSignal;
-      /** That of the call; undefined where it has no trace. */
+      /** Trace context of the call; undefined without a trace. */
       readonly traceparent: string | undefined;
     },
     request: Omit<OpenedRequest, "headSha">,
@@ -84,7 +84,8 @@ export async function findKnownPullRequest(
 }
 
 /**
- * Opens a pull request with the caller's own credential, or finds the one that is open for the branch, and follows it.
+ * Opens a pull request with the caller's own credential, or finds the one that is open for the branch. Its state is
+ * followed from then on.
  *
  * @throws DomainError CREDENTIAL_MISSING, PUSH_REFUSED
  */

@@ -11,10 +11,10 @@ import { pushRefused } from "../../../domain/environment/environment-push.ts";
 import { askerOf } from "../../environment/environment-question.ts";
 import { askLasting, type LastingDependencies } from "../../environment/lasting-question.ts";
 
-/** The result of a runner's look or push, or its progress. */
+/** The result of a runner's inspection or push, or its progress. */
 export type PushAnswer = { readonly pushed: BranchPushed } | PushGoingOn;
 
-/** A push that a runner is still at. */
+/** A push that a runner is still carrying out. */
 export interface PushGoingOn {
   readonly pushed: undefined;
   readonly progress: Progress | undefined;
@@ -23,8 +23,8 @@ export interface PushGoingOn {
 type AskedPush = MessageInitShape<typeof PushBranchSchema>;
 
 /**
- * Asks the runner of an environment to look at a push, or to carry it out; or goes on waiting for what an earlier call
- * of the same caller has asked.
+ * Asks the runner of an environment to inspect a push or to carry it out. If an earlier call of the same caller has
+ * asked the same, waits for that answer.
  *
  * @throws DomainError PUSH_REFUSED, and what asking a runner throws
  */
@@ -38,22 +38,22 @@ export async function askToPush(
   const isSame = (asked: EnvironmentQuestion["question"]) =>
     asked.case === "pushBranch" && equals(PushBranchSchema, asked.value, value);
   const answer = await ask(deps, ctx, environment, { value, isSame });
-  // A question is given, so that there is an answer.
+  // There is an answer or progress, since a question was passed.
   if (!answer?.pushed) return answer ?? { pushed: undefined, progress: undefined };
   requireDone(answer.pushed);
   return answer;
 }
 
-/** @throws DomainError PUSH_REFUSED for what the runner, or the remote, does not take */
+/** Requires that a push has succeeded. @throws DomainError PUSH_REFUSED if the runner or the remote has rejected it */
 export function requireDone({ failure }: BranchPushed): void {
   if (failure) throw pushRefused(failure.reason, failure.message);
 }
 
 /**
- * Waits for a push that an earlier call of the same caller has begun, whatever was decided on.
+ * Waits for a push that an earlier call of the same caller has begun, whatever the decision on it was.
  *
- * @param push without a decision
- * @returns undefined where there is none; one that has failed with its failure
+ * @param push the push without a decision
+ * @returns undefined if there is no such push; a failed one includes its failure
  * @throws DomainError what asking a runner throws
  */
 export async function awaitBegunPush(
@@ -89,7 +89,7 @@ async function ask(
     question: value && { case: "pushBranch", value },
     answer: "branchPushed",
     isSame,
-    // A push that has begun is not cut off: whether the remote has taken it would not be known.
+    // A push that has begun is not interrupted: it would be unknown whether the remote has accepted it.
     isLeft: !value || value.decided !== undefined,
   });
   if (!lasting) return undefined;

@@ -21,7 +21,7 @@ import type { WriteTransaction } from "../../../store/store.ts";
 import { askApproval } from "../../approval/approval-asking.ts";
 import { cancelApproval } from "../../approval/approval-end.ts";
 
-/** The most approvals that pushes of an environment wait for. */
+/** Maximum number of pending approvals for the pushes of one environment. */
 const MAX_PENDING = 32;
 
 /** A push whose commit and place at the remote are known. */
@@ -39,7 +39,7 @@ export type PushDecision =
   | { readonly isAllowed: false; readonly approvalId: string };
 
 /**
- * Decides on a push by the rules of now. Where they ask, an approval of exactly this is found or asked for.
+ * Decides on a push by the present rules. If they ask, an approval of exactly this push is found or requested.
  *
  * @throws PolicyDenied
  * @throws DomainError PUSH_REFUSED when people have denied it; LIMIT_REACHED
@@ -67,7 +67,7 @@ export async function rulePush(
     denied.decision.fieldPath = fieldPath;
     throw denied;
   }
-  // One that becomes the default branch meanwhile was not decided on.
+  // A branch that becomes the default branch meanwhile is not covered by this decision.
   const allowed = { isAllowed: true, mayBeDefault: branch === defaultBranch } as const;
   if (decision === "allow") return allowed;
   const asked = askedText({ case: "push", value: create(ApprovalPushSchema, content) });
@@ -98,7 +98,7 @@ export async function rulePush(
   return { isAllowed: false, approvalId: approval.id };
 }
 
-/** Records that what was approved is done, so that the approval holds for it alone. */
+/** Marks an approved push as carried out, so that its approval cannot be used again. */
 export async function carryOut(
   tx: WriteTransaction,
   caller: Caller,
@@ -112,7 +112,7 @@ export async function carryOut(
   await updateCarriedOut(tx, caller, same, after);
 }
 
-/** Finds what waits for an approval, and what the caller has asked for that is the same and not over. */
+/** Finds the pending approvals for pushes, and the caller's approval for the same push, if it has not ended. */
 async function findAsked(
   tx: WriteTransaction,
   caller: Caller,
