@@ -183,9 +183,21 @@ test("chartroom runner create makes a runner, and list shows it; the program its
   expect([code, token]).toEqual([0, expect.stringMatching(/^cr_/)]);
   expect(stderr).toContain(`chartroom runner --server ${server.url}`);
   expect(stderr).not.toContain(token ?? "");
-  expect(await run("runner", "list", "--server", server.url)).toMatch(
-    new RegExp(`${runnerId}  \\w+ .*builder`),
-  );
+  const nowhere = {
+    XDG_CONFIG_HOME: home,
+    CHARTROOM_SERVER: "http://127.0.0.1:1",
+    CHARTROOM_TOKEN: server.token,
+  };
+  for (const words of [
+    ["list", "--server", server.url],
+    ["--server", server.url, "list"],
+  ]) {
+    expect(await runHostedCommand(["runner", ...words], nowhere)).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(new RegExp(`${runnerId}  \\w+ .*builder`)),
+      stderr: "",
+    });
+  }
   const listed = JSON.parse(await run("runner", "list", "--json"));
   expect(listed).toEqual(expect.arrayContaining([expect.objectContaining({ runnerId })]));
   const spec = { desiredPhase: "RUNNER_PHASE_INACTIVE" };

@@ -9,8 +9,11 @@ export function declareRunner(program: Command, terminal: Terminal, runUntilStop
   const runner = program
     .command("runner")
     .description("carry out a server's work in folders on this machine; --isolation says how it is isolated")
-    // The commands below it have a --server of their own.
-    .enablePositionalOptions();
+    // The commands below it have a --server of their own, which is read as this one's wherever it is written.
+    .hook("preSubcommand", (self, command) => {
+      const { server } = self.opts();
+      if (server !== undefined) command.setOptionValue("server", server);
+    });
   withSettings(
     runner.action((flags: FlagsOf<typeof RUNNER_SETTINGS>) =>
       runUntilStopped(async () => {
