@@ -19,7 +19,7 @@ import {
 import { type Reader, type Scope, type Store, SYSTEM, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
-/** The precision of the timers of agent executions, and of the ends of approvals. */
+/** The precision of the timers of agent executions, and of the expiry of approvals. */
 const EVERY_MS = 1_000;
 
 /** Number of timers read at a time. */
@@ -98,23 +98,23 @@ export const approvalExpiryJob: JobFactory = ({ store, now }) => ({
   run: () => expireApprovals(store, now()),
 });
 
-/** Adds to the time that an input takes to reach an agent whose runner has no free slot. */
+/** Delay that this job adds before input reaches an agent whose runner has no free slot. */
 const SLOTS_EVERY_MS = 500;
 
-/** Maximum number of slots of a runner that are asked back per run. */
+/** Maximum number of slots of a runner that are requested back per run. */
 const SLOTS_PER_RUN = 100;
 
-/** Maximum number of agent executions that wait for a slot of a runner that are looked at. */
+/** Maximum number of agent executions waiting for a slot of a runner that are examined. */
 const MAX_WAITING = 32;
 
-/** The work that a runner takes into its slots for agents. */
+/** The work that occupies a runner's slots for agents. */
 const AGENTS = { kinds: [WorkKind.AGENT], agentsWithEnvironment: true };
 
 /**
- * Asks runners for the slots of agent executions that have waited for input long enough, and for
- * those that have waited longest where others wait for a slot of a runner that has none left.
+ * Asks runners to release the slots of agent executions that have waited for input long enough. Where other executions
+ * wait for a slot of a full runner, it also asks for the slots of those that have waited longest.
  *
- * @param slotMs time after which a slot is given back
+ * @param slotMs time after which a slot is released
  * @param now milliseconds since 1970 UTC
  * @throws AggregateError of the failures, after all others were asked for
  */
@@ -134,7 +134,7 @@ export async function askForSlots(store: Store, slotMs: number, now: number): Pr
   if (failures.length > 0) throw new AggregateError(failures, "slots of agent runs were not asked back");
 }
 
-/** Returns the leases on agent executions that are to end. */
+/** Returns the leases on agent executions that must end. */
 async function slotsToAsk(
   { reader }: Store,
   { organizationId, runnerId, since }: IdleLeases,
@@ -148,7 +148,7 @@ async function slotsToAsk(
   return idle.filter(({ idle_since: at }, index) => at <= until || index < wanted).map(({ id }) => id);
 }
 
-/** Returns the number of agent executions for which a runner has neither a slot nor was asked for one. */
+/** Returns the number of agent executions for which a runner neither has a free slot nor was asked for one. */
 async function countLackingSlots(
   reader: Reader,
   scope: Scope,
@@ -167,7 +167,7 @@ async function countLackingSlots(
   return waiting - Math.max(0, agentSlots - held) - asked;
 }
 
-/** Asks for the slots of agents that wait. */
+/** Asks for the slots of waiting agents. */
 export const agentSlotsJob: JobFactory = ({ store, now, settings }) => ({
   name: "agent-slots",
   everyMs: SLOTS_EVERY_MS,

@@ -16,15 +16,15 @@ import { writeThenPause } from "./job-writes.ts";
 
 const EVERY_MS = 1_000;
 
-/** Time after a failure until the target is tried again: the first, doubled up to the last. */
+/** Delay before a target is retried after a failure: the first delay, doubled up to the last. */
 const FIRST_WAIT_MS = 1_000;
 const LAST_WAIT_MS = 60_000;
 
-/** Rows and bytes that a target is given at a time; one more row may be as long as a row can be. */
+/** Maximum rows and bytes sent to a target at a time; one more row may have the maximum length of a row. */
 const ROWS_PER_BATCH = 500;
 const BYTES_PER_BATCH = 512 * 1024;
 
-/** Chains that are looked at together, and rows that are read at once. */
+/** Number of chains that are checked together, and of rows that are read at once. */
 const CHAINS_AT_ONCE = 100;
 const ROWS_READ = 100;
 
@@ -40,10 +40,11 @@ type SealingKeys = Pick<Keys, "ids" | "auditMac" | "audit">;
 const isFull = ({ lines, bytes }: Batch) => lines.length >= ROWS_PER_BATCH || bytes >= BYTES_PER_BATCH;
 
 /**
- * Exports the rows that a target has not confirmed yet, chain by chain, and stores how far it has got when it has
- * confirmed them. Killed in between, it begins with rows that the target may have: each is known by its id.
+ * Exports the rows that a target has not confirmed yet, chain by chain, and stores the position after each
+ * confirmation. If the process is killed in between, it resends rows that the target may already have: each is
+ * identified by its id.
  *
- * @param keys seal and verify how far the target has got
+ * @param keys seal and verify the position of the target
  * @param draining ends it between two batches
  * @returns the number of rows
  */
@@ -91,7 +92,7 @@ async function nextBatch(store: Store, behind: readonly ChainBehind[]): Promise<
   return batch;
 }
 
-/** Creates the jobs that export the audit trail as it grows: one for each target, so that none waits for another. */
+/** Creates the jobs that continuously export the audit trail: one for each target, so that none waits for another. */
 export function auditExportJobs({
   store,
   keys,
@@ -105,10 +106,10 @@ export function auditExportJobs({
     const run = async (): Promise<void> => {
       if (wait && performance.now() < wait.until) return;
       try {
-        // Now, and not with the next row: until then no check would read the file.
+        // Now rather than with the next row: until then no check would read the file.
         if (!isRepaired) await sink.repair?.();
         isRepaired = true;
-        // Nothing stays open between two runs: a server that stops has nothing to close.
+        // Nothing stays open between two runs, so a server that stops has nothing to close.
         await exportAudit(store, keys, sink, draining).finally(() => sink.close?.());
         wait = undefined;
       } catch (err) {

@@ -26,17 +26,17 @@ export interface JobContext {
   readonly revocationMonitor: RevocationMonitor;
   /** The responses that wait for their readers. */
   readonly output: {
-    /** Advances the clock of the waits by `elapsedMs` and cuts off readers that are too slow. */
+    /** Advances the clock of the waits by `elapsedMs` and disconnects readers that are too slow. */
     pass(elapsedMs: number): void;
   };
   /** The disk and the key file of this server. */
   readonly machine: {
-    /** Looks at them. Never rejects. */
+    /** Checks them. Never rejects. */
     look(): Promise<void>;
-    /** Returns what the last look found wrong. */
+    /** Returns the problems that the last check found. */
     problems(): readonly { readonly check: string; readonly reason: string }[];
   };
-  /** The places to which the audit trail is exported. */
+  /** The targets to which the audit trail is exported. */
   readonly auditSinks: readonly AuditSink[];
   /** Sends events to the subscriptions of organizations. */
   readonly eventSender: EventSender;
@@ -44,7 +44,7 @@ export interface JobContext {
   readonly baseUrl: () => string;
   /** The limits of calls. */
   readonly limits: {
-    /** Tells the other servers what this one has let through. */
+    /** Reports the calls that this server has allowed to the other servers. */
     exchange(): void;
   };
   /** Milliseconds since 1970 UTC. */
@@ -54,13 +54,13 @@ export interface JobContext {
   readonly settings: RetentionSettings & {
     /** Seconds between two refreshes of the popularity of projects. */
     readonly popularityInterval: number;
-    /** Days for which the audit trail is kept; 0 for good. */
+    /** Days for which the audit trail is kept; 0 for unlimited. */
     readonly auditRetention: number;
     /** Seconds between two removals of deleted projects and expired tokens. */
     readonly removalInterval: number;
-    /** Seconds that an agent which waits for input keeps its runner's slot; 0 for good. */
+    /** Seconds that an agent waiting for input keeps its runner's slot; 0 for unlimited. */
     readonly agentSlotTime: number;
-    /** Seconds that work waits for a runner that keeps what it needs. */
+    /** Seconds that work waits for a runner that supports the policies it needs. */
     readonly runnerWait: number;
   };
 }

@@ -30,7 +30,7 @@ export async function endExpiredLeases(store: Store, now: number): Promise<numbe
       "job/leases",
       async (tx) => {
         const lease = await findLease(tx.db, scope, id);
-        // It may have been renewed, finished or given out again since.
+        // It may have been renewed, finished or assigned again since.
         if (!lease || lease.fence !== fence || lease.leased_by === null) return;
         if ((lease.expires_at ?? 0) > tx.now) return;
         await handlerOf(lease.kind).end(tx, scope, lease, { kind: "lost" });

@@ -1,7 +1,7 @@
 import { CHECK_EVERY_MS } from "../services/call/revocation-monitor.ts";
 import type { JobFactory } from "./job.ts";
 
-/** Interval of the checks for slow readers, in milliseconds: one is cut off at most this much late. */
+/** Interval of the checks for slow readers, in milliseconds: the maximum delay of a disconnection. */
 const SLOW_READERS_EVERY_MS = 500;
 
 /** Ends the streams of callers whose access was revoked. */
@@ -12,7 +12,7 @@ export const revokedStreamsJob: JobFactory = ({ revocationMonitor }) => ({
   run: () => revocationMonitor.check(),
 });
 
-/** Cuts off readers that take nothing of what waits for them. */
+/** Disconnects readers that do not read the data waiting for them. */
 export const slowReadersJob: JobFactory = ({ output }) => ({
   name: "slow-readers",
   everyMs: SLOW_READERS_EVERY_MS,
@@ -20,10 +20,10 @@ export const slowReadersJob: JobFactory = ({ output }) => ({
   run: async () => output.pass(SLOW_READERS_EVERY_MS),
 });
 
-/** Several servers let through as much as one does, within what is called in this time. */
+/** Several servers together allow as many calls as one, plus the calls made within this interval. */
 const EXCHANGE_EVERY_MS = 1_000;
 
-/** Tells the other servers whose calls this one has let through. */
+/** Reports the callers whose calls this server has allowed to the other servers. */
 export const callExchangeJob: JobFactory = ({ limits }) => ({
   name: "call exchange",
   everyMs: EXCHANGE_EVERY_MS,

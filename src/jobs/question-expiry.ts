@@ -6,12 +6,12 @@ import { writeInEach } from "./job-writes.ts";
 /** Nobody is asked a question that has ended, so the interval may be long. */
 const EVERY_MS = 60_000;
 
-/** Number of questions that are looked at in one run. */
+/** Maximum number of questions checked per run. */
 const MAX_QUESTIONS = 1_000;
 
 /**
- * Removes the questions whose askers are gone: those of a server that was killed, and those that were left to their
- * runner. Others are removed by who asked.
+ * Removes the questions whose askers no longer wait: those of a server that was killed, and those that were left to
+ * their runner. Other questions are removed by their askers.
  *
  * @param now milliseconds since 1970 UTC
  * @returns the number of questions removed
@@ -23,7 +23,7 @@ export async function removeAbandonedQuestions(store: Store, now: number): Promi
   );
 }
 
-/** Removes questions about environments whose askers are gone. */
+/** Removes questions about environments whose askers no longer wait. */
 export const questionExpiryJob: JobFactory = ({ store, now }) => ({
   name: "question-expiry",
   everyMs: EVERY_MS,

@@ -15,20 +15,20 @@ import { findLease } from "../store/runner/work-lease.ts";
 import { type Store, SYSTEM, within } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
-/** Adds to the time after which people learn that the last runner that keeps a policy has gone. */
+/** Delay that this job adds before users learn that the last runner that supports a policy has disconnected. */
 const EVERY_MS = 5_000;
 
 const OPERATION = "job/runner-waits";
 
-/** Maximum number of pieces of work of a group that begin to wait, and of works that fail, per run. */
+/** Maximum number of work items of a group that begin to wait, and of those that fail, per run. */
 const WORKS_PER_RUN = 100;
 
 /** The delay before work that could not be failed is tried again. Without it, such work could fill every run. */
 const RETRY_AFTER_MS = 60_000;
 
 /**
- * Lets held work begin to wait once no runner is connected that keeps what it needs, ends the wait once one is, and fails
- * what has waited too long.
+ * Lets held work begin to wait when no connected runner supports what it needs, ends the wait when one does, and fails
+ * work that has waited too long.
  *
  * @param waitMs time that work waits
  * @param now milliseconds since 1970 UTC
@@ -89,7 +89,7 @@ async function failWait(
   });
 }
 
-/** Follows work that waits for runners. */
+/** Updates work that waits for runners. */
 export const runnerWaitsJob: JobFactory = ({ store, now, settings }) => ({
   name: "runner-waits",
   everyMs: EVERY_MS,

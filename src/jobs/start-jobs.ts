@@ -12,11 +12,10 @@ export interface RunningJobs {
 }
 
 /**
- * Runs each job at its interval, the first time after one interval. A job that
- * is still running when its next run is due skips that run. A failure is logged and
- * does not affect later runs. The timers do not keep the process alive.
+ * Runs each job at its interval, the first time after one interval. A job that is still running when its next run is
+ * due skips that run. A failure is logged and does not affect later runs. The timers do not keep the process alive.
  *
- * @param leads whether this server is the one that runs the jobs; those of every server run anyway
+ * @param leads whether this server runs the jobs that run on one server only; the others run on every server
  */
 export function startJobs(jobs: readonly Job[], log: JobLog, leads: () => boolean = () => true): RunningJobs {
   const running = new Map<Job, Promise<void>>();

@@ -2,7 +2,7 @@ import type { Log } from "../log.ts";
 import type { Store } from "../store/store.ts";
 import type { JobFactory } from "./job.ts";
 
-/** Interval of the level's look; the store counts looks. */
+/** Interval of the checks of the feature level; the store counts these checks. */
 const LEVEL_EVERY_MS = 1_000;
 
 /** The server becomes ready within this time after the database accepts changes again. */
@@ -33,7 +33,7 @@ export const storageCheckJob: JobFactory = ({ store, log }) => ({
   run: createStorageCheck(store, log),
 });
 
-/** Looks at what the server needs of its machine, and logs when that changes. */
+/** Checks what the server needs of its machine, and logs when the result changes. */
 export const machineCheckJob: JobFactory = ({ machine, log }) => {
   let known: ReadonlyMap<string, string> = new Map();
   return {
@@ -51,7 +51,7 @@ export const machineCheckJob: JobFactory = ({ machine, log }) => {
   };
 };
 
-/** Raises the feature level once no server is left that would lose what it allows to store. */
+/** Raises the feature level once no server is left that would lose data of the new level. */
 export const featureLevelJob: JobFactory = ({ store, log }) => ({
   name: "feature level",
   everyMs: LEVEL_EVERY_MS,

@@ -46,16 +46,16 @@ export async function announceTokenEnds(store: Store, now: number): Promise<numb
   });
 }
 
-/** Time for which a device still learns that its login has ended, and for which wrong codes are counted. */
+/** Time for which an ended login is still reported to its device, and for which wrong codes are counted. */
 const KEPT_MS = 15 * 60_000;
 
-/** Removes what is kept of tokens of issuers that were exchanged, once they have ended. */
+/** Removes the records of exchanged tokens of external issuers, once those tokens have expired. */
 export async function removeOldMachineTokenUses(store: Store, now: number): Promise<void> {
   if (!(await hasEndedMachineTokenUses(store.reader, now))) return;
   await store.write(SYSTEM, "job/token-expiry", (tx) => removeMachineTokenUses(tx, now), { locks: [null] });
 }
 
-/** Removes logins of devices that nobody has allowed, and counts of wrong codes, once nobody needs them. */
+/** Removes device logins that nobody has approved, and counts of wrong codes, once they are no longer needed. */
 export async function removeOldDeviceLogins(store: Store, now: number): Promise<void> {
   const before = now - KEPT_MS;
   if (!(await hasEndedDeviceLogins(store.reader, before))) return;
@@ -71,7 +71,7 @@ export const tokenEndJob: JobFactory = ({ store, settings, now }) => ({
   run: () => announceTokenEnds(store, now()),
 });
 
-/** Removes expired tokens of runners and environments, and logins of devices that have ended. */
+/** Removes expired tokens of runners and environments, and ended device logins. */
 export const tokenExpiryJob: JobFactory = ({ store, settings, now }) => ({
   name: "token-expiry",
   everyMs: settings.removalInterval * 1000,

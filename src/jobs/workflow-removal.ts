@@ -54,7 +54,7 @@ export async function removeDeletedWorkflows(store: Store): Promise<number> {
 /** Removes a workflow in batches. The next run removes the rest after an interruption. */
 async function removeEnded(store: Store, scope: Scope, workflow: FoundWorkflow): Promise<void> {
   const { id } = workflow;
-  // Before the actions, with which they would go without a record.
+  // Before the actions, whose removal would delete the approvals without a record.
   await removeInBatches(store, scope, (tx) => removeApprovalsOfWorkflow(tx, scope, id, ROWS_PER_BATCH));
   for (const part of PARTS_OF_WORKFLOW) {
     await removeInBatches(store, scope, (tx) => removePartsOfWorkflow(tx, part, id, ROWS_PER_BATCH));

@@ -17,20 +17,20 @@ const OPERATION = "job/event-deliveries";
 /** Number of due subscriptions from which one run chooses. */
 const DUE_PER_RUN = 10_000;
 
-/** Number of subscriptions that are sent to at the same time, and of those of one organization. */
+/** Maximum number of subscriptions that are sent to at the same time, in total and per organization. */
 const MAX_CONCURRENT = 16;
 const MAX_CONCURRENT_OF_ORGANIZATION = 4;
 
-/** Number of events that are sent to a subscription before others have their turn. */
+/** Number of events that are sent to a subscription before others get their turn. */
 const EVENTS_PER_TURN = 20;
 
-/** Time after which the event that is being sent is the last of a turn: a slow target has one event a turn. */
+/** Time after which a turn ends with the event being sent: a slow target gets one event per turn. */
 const TURN_MS = 1_000;
 
-/** Time for which a subscription rests after a turn that failed: the result was not stored, and the event is sent again. */
+/** Pause of a subscription after a turn whose result could not be stored; the event is sent again afterwards. */
 const REST_MS = 10_000;
 
-/** Time after which the position of each subscription in the record is stored, whether it takes events or not. */
+/** Interval at which the position of each subscription in the record is stored, even if no event matched. */
 const UPDATE_EVERY_MS = 60_000;
 
 /** The dependencies of {@link createEventDeliveries}. */
@@ -48,19 +48,22 @@ export interface DeliveriesContext {
   readonly log: JobLog;
 }
 
-/** The sending of events, which goes on between the runs of its job. */
+/** The sending of events, which continues between the runs of its job. */
 export interface EventDeliveries {
-  /** Looks for what is due and begins with it. It does not wait for the targets: a slow one delays its own events alone. */
+  /**
+   * Finds due subscriptions and starts sending. It does not wait for the targets: a slow one delays only its own
+   * events.
+   */
   run(): Promise<void>;
-  /** Resolves when nothing that a run has found is left. */
+  /** Resolves when everything that a run has found is done. */
   settled(): Promise<void>;
 }
 
-/** Creates the sending of events: to several subscriptions at once, to each one event at a time. */
+/** Creates the sender of events: to several subscriptions at once, one event at a time to each. */
 export function createEventDeliveries(context: DeliveriesContext): EventDeliveries {
   const { store, now, draining, log } = context;
   const running = new Map<string, { readonly organizationId: string; readonly turn: Promise<void> }>();
-  /** Those whose turn has failed, and the ends of their rests. */
+  /** Subscriptions whose turn has failed, with the ends of their pauses. */
   const resting = new Map<string, number>();
   /** In the order of their turns. */
   let waiting: DueSubscription[] = [];
@@ -95,7 +98,7 @@ export function createEventDeliveries(context: DeliveriesContext): EventDeliveri
       for (const [id, until] of resting) if (until <= now()) resting.delete(id);
       waiting = inOrder(
         waiting,
-        // Those that have their turn look for what is due themselves.
+        // Subscriptions in their turn check by themselves what is due.
         found.filter(({ id }) => !running.has(id) && !resting.has(id)),
       );
       beginNext(mustUpdate);
@@ -106,7 +109,7 @@ export function createEventDeliveries(context: DeliveriesContext): EventDeliveri
   };
 }
 
-/** Returns those that are due: first those that have waited before, as one that has had its turn goes behind them. */
+/** Returns the due subscriptions: first those already waiting, since one that has had its turn goes to the end. */
 function inOrder(before: readonly DueSubscription[], due: readonly DueSubscription[]): DueSubscription[] {
   const dueIds = new Set(due.map(({ id }) => id));
   const waited = before.filter(({ id }) => dueIds.has(id));
@@ -114,7 +117,7 @@ function inOrder(before: readonly DueSubscription[], due: readonly DueSubscripti
   return [...waited, ...due.filter(({ id }) => !waitedIds.has(id))];
 }
 
-/** Returns the index of the first subscription of the organization with the fewest turns; -1 when none may have its turn. */
+/** Returns the index of the first subscription of the organization with the fewest turns; -1 if none may run. */
 function indexOfNext(waiting: readonly DueSubscription[], running: readonly Scope[]): number {
   const turns = new Map<string, number>();
   for (const { organizationId: id } of running) turns.set(id, (turns.get(id) ?? 0) + 1);
@@ -139,7 +142,7 @@ async function takeTurn(
     const delivery = await nextDelivery(store.reader, scope, due.id, sending);
     if (!delivery) return;
     const result = await eventSender.send(delivery, draining);
-    // Killed before this, the event is sent once more, with the same id.
+    // If the process is killed before this, the event is sent once more, with the same id.
     await store.write(
       SYSTEM,
       OPERATION,

@@ -35,14 +35,13 @@ export interface FollowerContext {
 }
 
 /**
- * Creates the function that reads the pull requests whose time has come at their hosts, with the
- * executor's token. A host that limits an organization's requests is asked for none of its pull
- * requests until the time that it named.
+ * Creates the function that reads due pull requests from their hosts, with the executor's token. When a host limits an
+ * organization's requests, none of the organization's pull requests is read from it until the time that the host gave.
  *
  * @returns a function that does one run of the job
  */
 export function createPullRequestFollower(parts: FollowerContext): () => Promise<void> {
-  /** The time until which a host is left alone, by organization and host; lost at a restart. */
+  /** The time until which a host is not contacted, by organization and host; lost at a restart. */
   const notBefore = new Map<string, number>();
   return async () => {
     for (const [key, until] of notBefore) if (until <= parts.now()) notBefore.delete(key);
@@ -80,7 +79,7 @@ function firstOfEachOrganization(found: readonly DuePullRequest[]): DuePullReque
   });
 }
 
-/** @returns the time for which the host must be left alone, in milliseconds; 0 without one */
+/** @returns the time for which the host must not be contacted, in milliseconds; 0 without one */
 async function followOne(
   { store, keys, scm, draining }: FollowerContext,
   { organizationId, id }: DuePullRequest,
@@ -109,7 +108,7 @@ async function followOne(
     const failure = toFailure(error, timeout, pending.host);
     const failed = {
       problem: failure.message,
-      // An answer that is not understood may come of a host that is being upgraded.
+      // An invalid answer may come from a host that is being upgraded.
       isRetriable: failure.retriable || failure.kind === "unreadable",
       retryAfterMs: failure.retryAfterMs,
     };
@@ -124,7 +123,7 @@ function toFailure(error: unknown, timeout: AbortSignal, host: string): ScmFailu
   return new ScmFailure("unavailable", host, `did not answer within ${READING_TIMEOUT_MS / 1000} s`);
 }
 
-/** Follows pull requests at their hosts. */
+/** Tracks pull requests at their hosts. */
 export const pullRequestsJob: JobFactory = (context) => ({
   name: "pull_requests",
   everyMs: EVERY_MS,

@@ -31,20 +31,20 @@ import { BatchSize } from "./batch-size.ts";
 
 const EVERY_MS = 3_600_000;
 
-/** Number of rows removed per transaction at most, which other writes wait for. */
+/** Maximum number of rows removed per transaction, which other writes wait for. */
 const ROWS_PER_BATCH = 200;
 
-/** Number of rows whose bytes are summed up at a time. */
+/** Number of rows whose bytes are summed at a time. */
 const SUMMED_AT_ONCE = 1_000;
 
-/** Time for which the audit trail is kept, and the targets that must have confirmed it before. */
+/** Retention of the audit trail, and the export targets that must have confirmed rows before their removal. */
 export interface AuditKeep {
-  /** 0 for good. */
+  /** 0 for unlimited. */
   readonly days: number;
   readonly targets: readonly AuditTarget[];
 }
 
-/** The rows of an organization's chain that go, or would. */
+/** The rows of an organization's chain that are removed, or would be. */
 export interface AgedRows {
   readonly organizationId: string;
   /** Name of the organization. */
@@ -56,10 +56,11 @@ export interface AgedRows {
 const sequenceOf = ({ anchor }: AgeingChain) => anchor?.sequence ?? 0;
 
 /**
- * Removes the oldest rows of the chains of organizations, as the settings say: those that every target has confirmed. The
- * chain of the installation stays. That they go is recorded first; killed in between it goes on with what is recorded.
+ * Removes the oldest rows of the chains of organizations, as the settings define: those that every target has
+ * confirmed. The chain of the installation is kept. The removal is recorded first; if the process is killed in
+ * between, the next run continues from that record.
  *
- * @param mac verifies rows before they go: what is wrong with them would be with nobody afterwards
+ * @param mac verifies rows before their removal, since faults could not be detected afterwards
  * @param now milliseconds since 1970 UTC
  * @param onRemoved called for each organization of which anything was removed
  * @param draining ends the run between two writes
@@ -110,7 +111,7 @@ export async function previewAgeing(
   return found;
 }
 
-/** Returns the number of the last row that goes: that of what is recorded, or else of what is old enough. */
+/** Returns the number of the last row to remove: that of the recorded removal, or else of the last row old enough. */
 async function findEnd(store: Store, chain: AgeingChain, before: number): Promise<number> {
   const { anchor, head, confirmed } = chain;
   const first = sequenceOf(chain);
@@ -128,7 +129,7 @@ async function findEnd(store: Store, chain: AgeingChain, before: number): Promis
   return recorded === undefined && last - first < AUDIT_MIN_REMOVED_ROWS ? first : last;
 }
 
-/** @returns the number of rows that went */
+/** @returns the number of rows removed */
 async function ageChain(
   store: Store,
   mac: AuditMac,
@@ -168,10 +169,10 @@ async function ageChain(
 }
 
 /**
- * Reads rows of a chain behind its anchor. A server that led before may still remove some, or another one that leads since:
- * then they are missing here, and nothing is wrong with them.
+ * Reads rows of a chain after its anchor. An earlier or later leader may remove some of them meanwhile; rows that are
+ * missing for this reason are not an error.
  *
- * @returns undefined where the reading failed and the anchor is another by now
+ * @returns undefined when the read failed and the anchor has changed
  */
 async function unlessMoved<T>(
   { reader }: Store,
@@ -188,7 +189,10 @@ async function unlessMoved<T>(
   }
 }
 
-/** Returns the end of the next rows that may go; undefined where there is none. @throws Error where the chain breaks */
+/**
+ * Returns the end of the next rows that may be removed; undefined if there are none. @throws Error where the chain
+ * breaks
+ */
 async function verifiedEnd(
   store: Store,
   mac: AuditMac,
@@ -200,7 +204,7 @@ async function verifiedEnd(
   const verifier = createChainVerifier(id, mac, headOfAnchor(anchor));
   let end: ChainHead | undefined;
   for (const row of await findRowsAfter(store.reader, id, anchor.sequence, most)) {
-    // The clock may have been set back behind a row.
+    // The clock may have been set back to before a row's time.
     if (row.at >= before) break;
     if (!verifier.add(row)) {
       const { broken } = verifier.end(undefined);
@@ -211,7 +215,7 @@ async function verifiedEnd(
   return end;
 }
 
-/** Requires that the anchor is one of the server's: a forged one would be sealed with the next rows. @throws Error */
+/** Requires that the server sealed the anchor: a forged one would be sealed with the next rows. @throws Error */
 function requireSealed(mac: AuditMac, { anchor, organizationId }: AgeingChain): void {
   const broken = anchor && anchorProblem(anchor, mac);
   if (broken)
@@ -220,7 +224,7 @@ function requireSealed(mac: AuditMac, { anchor, organizationId }: AgeingChain): 
     );
 }
 
-/** Requires that the server has sealed what was confirmed, and that it is a row of this chain. @throws Error */
+/** Requires that the server sealed the confirmation, and that it names a row of this chain. @throws Error */
 async function requireConfirmed(store: Store, mac: AuditMac, chain: AgeingChain): Promise<void> {
   for (const position of chain.confirmed) {
     if (!position || position.sequence <= sequenceOf(chain)) continue;
@@ -237,7 +241,7 @@ async function requireConfirmed(store: Store, mac: AuditMac, chain: AgeingChain)
 
 const EMPTY = new Uint8Array();
 
-/** Removes the oldest rows of the audit trail, where the settings say so. */
+/** Removes the oldest rows of the audit trail, if the settings say so. */
 export const auditAgeingJob: JobFactory = ({ store, keys, auditSinks, now, log, settings, draining }) => ({
   name: "audit-retention",
   everyMs: EVERY_MS,

@@ -1,16 +1,16 @@
 /**
- * Time that one write of a job may take, in milliseconds: others wait for it. A quarter of what is promised, for what
- * varies: the next rows have more to remove, the engine or the machine has something else to do.
+ * Target duration of one write of a job, in milliseconds, which other writes wait for. It is a quarter of the promised
+ * maximum, since durations vary: the next rows may have more to remove, and the engine or the machine may be busy.
  */
 const WRITE_MS = 5;
 
-/** By how much the next write grows after a short one. */
+/** Factor by which the next write grows after a short one. */
 const GROWTH = 1.25;
 
-/** The share of the most with which a job begins, before it knows how fast the database is. */
+/** Share of the maximum with which a job starts, before it knows how fast the database is. */
 const FIRST_SHARE = 1 / 8;
 
-/** The share of the most that the next write of a job takes, by the time that the last one took. */
+/** The share of the maximum size that the next write of a job uses, based on the duration of the last one. */
 export class BatchSize {
   #share = FIRST_SHARE;
 
@@ -19,7 +19,7 @@ export class BatchSize {
     return Math.max(1, Math.floor(most * this.#share));
   }
 
-  /** Runs one write with the present size, and learns from the time that it took. */
+  /** Runs one write with the current size, and adapts the size to the time that it took. */
   async measure<T>(run: () => Promise<T>): Promise<T> {
     const began = performance.now();
     try {
@@ -29,7 +29,7 @@ export class BatchSize {
     }
   }
 
-  /** Learns from a write of the present size: half at most where it took too long, a little more where it was short. */
+  /** Adapts the size to the duration of a write: at most half if it took too long, a little more if it was short. */
   took(ms: number): void {
     if (ms > WRITE_MS) this.#share *= Math.min(1 / 2, WRITE_MS / ms);
     else if (ms < WRITE_MS / 2) this.#share = Math.min(1, this.#share * GROWTH);
@@ -37,7 +37,7 @@ export class BatchSize {
   }
 }
 
-/** A size for each kind of row: some take much longer than others. */
+/** A size for each kind of row, since some take much longer than others. */
 export class BatchSizes {
   readonly #sizes = new Map<string, BatchSize>();
 
@@ -48,7 +48,7 @@ export class BatchSizes {
   }
 }
 
-/** Returns how many of the next have a sum that may go together: at least one, which is never divided. */
+/** Returns how many of the next rows fit into a sum: at least one, since a row is never divided. */
 export function portionOf(
   sizes: readonly number[],
   most: { readonly count: number; readonly sum: number },

@@ -5,11 +5,11 @@ import { type Scope, type Store, type WriteTransaction, within } from "../../sto
 import { writeThenPause } from "../job-writes.ts";
 import { BatchSize } from "./batch-size.ts";
 
-/** Number of events that are looked at together, and removed per transaction at most, which other writes wait for. */
+/** Maximum number of events checked together and removed per transaction, which other writes wait for. */
 const EVENTS_PER_BATCH = 1_000;
 
 /**
- * Removes the events that an organization keeps no longer. This is bookkeeping, so it leaves no audit row. The audit
+ * Removes the events that an organization no longer keeps. This is bookkeeping, so it leaves no audit row. The audit
  * trail itself is kept.
  *
  * @param now milliseconds since 1970 UTC

@@ -32,27 +32,30 @@ import { BatchSizes, portionOf } from "./batch-size.ts";
 
 const OPERATION = "job/retention";
 
-/** Number of executions that are taken away per transaction at most, and of their actions, each of which is looked at. */
+/** Maximum number of executions marked as removed per transaction, and of their actions, each of which is checked. */
 const TAKEN_PER_BATCH = 20;
 const ACTIONS_PER_BATCH = 500;
 
 /** Number of rows of parts that are read together. */
 const PARTS_READ = 400;
 
-/** Rows and bytes of parts removed per transaction at most. A row is never divided: one of 8 MiB went within 10 ms. */
+/**
+ * Maximum rows and bytes of parts removed per transaction. A row is never divided: one of 8 MiB was removed within 10
+ * ms.
+ */
 const ROWS_PER_BATCH = 100;
 const BYTES_PER_BATCH = 512 * 1024;
 
-/** Number of approvals removed per transaction at most, each with its own audit record. */
+/** Maximum number of approvals removed per transaction, each with its own audit record. */
 const APPROVALS_PER_BATCH = 10;
 
-/** Number of executions without parts whose own rows go per transaction at most. */
+/** Maximum number of executions without parts whose own rows are removed per transaction. */
 const HEADS_PER_BATCH = 20;
 
 /**
- * Removes the executions that an organization keeps no longer and that nothing needs. First they are taken away from
- * all readers, with a record of each; then their parts go in portions, so that no other write waits long. What a run
- * that was killed or drained has left goes with the next.
+ * Removes the executions that an organization no longer keeps and that nothing needs. They are first hidden from all
+ * readers, with a record of each. Then their parts are removed in portions, so that no other write waits long. The
+ * next run removes what a killed or drained run has left.
  *
  * @param now milliseconds since 1970 UTC
  * @param draining ends the run between two writes
@@ -69,7 +72,7 @@ export async function removePastExecutions(
   const removal = { store, scope, kind, draining, sizes: new BatchSizes() };
   await removeTaken(removal);
   let removed = 0;
-  // What others go on with or retry can go only after them, which are younger.
+  // An execution that others continue or retry can only be removed after those, which are newer.
   for (let before = -1; before < removed; ) {
     before = removed;
     for await (const past of pastExecutions(store, scope, kind, keep, now)) {
@@ -82,7 +85,7 @@ export async function removePastExecutions(
   return removed;
 }
 
-/** What is removed, and how fast each part of it goes. */
+/** What is removed, and how fast each part of it is removed. */
 interface ExecutionRemoval {
   readonly store: Store;
   readonly scope: Scope;
@@ -112,7 +115,7 @@ async function takeAway(
   return taken;
 }
 
-/** Returns what can be removed, with the number of its actions; it is looked at again under the lock. */
+/** Returns what can be removed, with the number of its actions; it is checked again under the lock. */
 async function findFree(
   { reader }: Store,
   scope: Scope,
@@ -173,18 +176,18 @@ async function withoutRetried<T extends { readonly id: string }>(
   return executions.filter(({ id }) => !held.has(id));
 }
 
-/** Removes what was taken away, in portions. */
+/** Removes the parts and rows of hidden executions, in portions. */
 async function removeTaken(removal: ExecutionRemoval): Promise<void> {
   const { store, scope, kind, draining } = removal;
   for (;;) {
     const taken = await findTakenAway(store.reader, scope, tableOf(kind), LOOKED_AT);
     for (const id of taken) {
-      // Before the actions, with which they would go without a record.
+      // Before the actions, whose removal would delete the approvals without a record.
       await removeApprovals(removal, id);
       await removePartsOf(removal, id);
-      // With parts that are left, the rows would take them all in one write.
+      // With parts left, removing the rows would delete all of the parts in one write.
       if (draining?.aborted) return;
-      // The last run of an environment takes with it, in portions too, what was reported of that.
+      // The last execution of an environment also removes, in portions, what was reported of the environment.
       if (kind === "agentExecutions") await removeHeads(removal, [id]);
     }
     if (kind === "executions") await removeHeads(removal, taken);

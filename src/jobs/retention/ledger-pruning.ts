@@ -6,18 +6,18 @@ import { removeTriggerEvents } from "../../store/workflow/workflow-trigger-event
 import { writeThenPause } from "../job-writes.ts";
 import { BatchSize } from "./batch-size.ts";
 
-/** Entries of a ledger, and how they are removed. */
+/** Entries of a ledger, and the function that removes them. */
 interface EntryRemoval {
-  /** The job as the metrics and the log name it. */
+  /** Name of the job in metrics and the log. */
   readonly operation: string;
   readonly batches: AsyncIterable<readonly { readonly id: string }[]>;
-  /** Returns the number of entries that were still there. */
+  /** Returns the number of entries that still existed. */
   readonly remove: (tx: WriteTransaction, ids: readonly string[]) => Promise<number>;
 }
 
 /**
- * Removes the entries of the ledgers of triggers that an organization keeps no longer. This is bookkeeping, so it leaves
- * no audit row.
+ * Removes the entries of trigger ledgers that an organization no longer keeps. This is bookkeeping, so it leaves no
+ * audit row.
  *
  * @param now milliseconds since 1970 UTC
  * @param draining ends the run between two writes
@@ -39,8 +39,8 @@ export function pruneTriggerEntries(
 }
 
 /**
- * Removes the entries of the ledgers of event subscriptions that an organization keeps no longer. This is bookkeeping, so
- * it leaves no audit row.
+ * Removes the entries of event subscription ledgers that an organization no longer keeps. This is bookkeeping, so it
+ * leaves no audit row.
  *
  * @param now milliseconds since 1970 UTC
  * @param draining ends the run between two writes

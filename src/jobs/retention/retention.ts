@@ -18,12 +18,12 @@ export interface Removal extends Pick<RemovableAmount, "rows" | "bytes"> {
 }
 
 /**
- * Removes what organizations keep no longer.
+ * Removes the data that organizations no longer keep.
  *
- * @param defaults what an organization keeps whose policy does not say it
+ * @param defaults retention of organizations whose policy does not set it
  * @param now milliseconds since 1970 UTC
  * @param onRemoved called for each organization and kind of which anything was removed
- * @param draining ends the run between two writes; the next one goes on
+ * @param draining ends the run between two writes; the next run continues
  * @throws AggregateError of the failures, after all other organizations are done
  */
 export async function applyRetention(
@@ -74,7 +74,7 @@ export async function previewRetention(store: Store, defaults: Retention, now: n
   return removals;
 }
 
-/** Returns how much is kept where no policy says it, by the settings. */
+/** Returns the retention from the settings, for organizations whose policy does not set it. */
 export function retentionOfSettings(settings: RetentionSettings): Retention {
   return {
     executions: { days: settings.executionRetention, count: settings.executionCount },
@@ -84,7 +84,7 @@ export function retentionOfSettings(settings: RetentionSettings): Retention {
   };
 }
 
-/** The settings of retention; days and numbers, 0 for no bound. */
+/** The settings of retention, in days and numbers; 0 for no limit. */
 export interface RetentionSettings {
   readonly executionRetention: number;
   readonly executionCount: number;
@@ -96,7 +96,7 @@ export interface RetentionSettings {
   readonly eventCount: number;
 }
 
-/** Removes what is kept no longer. */
+/** Removes data that is no longer kept. */
 export const retentionJob: JobFactory = ({ store, now, log, settings, draining }) => ({
   name: "retention",
   everyMs: EVERY_MS,

@@ -7,7 +7,7 @@ import { BatchSize } from "./batch-size.ts";
 
 const EVERY_MS = 600_000;
 
-/** Number of delivery ids removed at a time at most: other writes wait for those of their organization. */
+/** Maximum number of delivery ids removed at a time: other writes wait for those of their organization. */
 const ROWS_PER_BATCH = 1_000;
 
 /**
