@@ -60,8 +60,8 @@ export function isOfAgentExecution({ resourceType, ownerId }: EventDescription):
 }
 
 /**
- * Returns whether a caller may read the resource of an event, also when the resource is gone. Only
- * administrators may read a type that the table lacks. What the caller's groups add is {@link isOfAgentExecution}.
+ * Returns whether a caller may read the resource of an event, even after the resource was removed. Only
+ * administrators may read a type that is not in the table. Rights by groups are checked with {@link isOfAgentExecution}.
  * @param caller with its present role
  */
 export function mayReadEvent(policies: Policies, caller: Caller, event: EventDescription): boolean {

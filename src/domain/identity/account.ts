@@ -27,7 +27,7 @@ export function requireNotBlocked(account: { readonly blocked_at: number | null 
   if (account.blocked_at !== null) throw accountBlocked();
 }
 
-/** Returns the account as its own person sees it, who acts in one of its organizations. */
+/** Returns the account in the form that its own person gets, who acts in one of its organizations. */
 export function accountMessage(
   account: AccountFacts,
   memberships: readonly MembershipFacts[],
@@ -51,15 +51,15 @@ export function accountMessage(
 }
 
 /**
- * Returns a mail address with its domain in lower case: letter case tells local parts apart, and no domains (RFC 5321,
- * 2.4). Addresses of one mailbox are the same text then.
+ * Returns a mail address with its domain in lower case, so that addresses of one mailbox are equal texts. Letter case
+ * matters in local parts, but not in domains (RFC 5321, 2.4).
  */
 export function mailboxOf(email: string): string {
   const at = email.lastIndexOf("@") + 1;
   return email.slice(0, at) + plainLower(email.slice(at));
 }
 
-/** Returns a text with A to Z in lower case. Other letters stay: some have the small form of a letter that they are not. */
+/** Returns a text with A to Z in lower case. Other letters stay: some would become the lower case of a different letter. */
 export function plainLower(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -44,8 +44,8 @@ export interface MemberOrder {
 }
 
 /**
- * Requires that an organization keeps an administrator when one of them goes. The others are counted
- * in the transaction of the change: of two that would remove the last two, one fails.
+ * Requires that an organization keeps an administrator when one of them leaves. The others are counted
+ * in the transaction of the change, so that two concurrent changes cannot remove the last two.
  * @throws DomainError LAST_ADMINISTRATOR
  */
 export function requireOtherAdministrators(organizationId: string, others: number): void {

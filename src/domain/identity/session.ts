@@ -10,10 +10,10 @@ export const SESSION_VALID_MS = 7 * 24 * 3600 * 1000;
 /** Time without a request after which a session ends: 12 hours. */
 export const SESSION_IDLE_MS = 12 * 3600 * 1000;
 
-/** Sessions that a user has at most; the one that began first ends when another begins. */
+/** Maximum number of sessions of a user. When one more begins, the oldest ends. */
 export const MAX_SESSIONS = 25;
 
-/** Time in which a sign-in link is of use: 15 minutes. */
+/** Validity of a sign-in link: 15 minutes. */
 export const SIGN_IN_LINK_VALID_MS = 15 * 60 * 1000;
 
 /**

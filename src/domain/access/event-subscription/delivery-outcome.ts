@@ -22,7 +22,7 @@ const JITTER = 0.2;
 /** Time without any success after which a subscription is paused. */
 export const PAUSE_AFTER_MS = 24 * HOUR_MS;
 
-/** The number of attempts of which a delivery keeps the results. */
+/** Maximum number of attempts whose results a delivery keeps. */
 export const KEPT_ATTEMPTS = 20;
 
 const GONE = 410;
@@ -32,7 +32,7 @@ export interface AttemptResult {
   readonly verdict: Verdict;
   /** 0 without an answer. */
   readonly statusCode: number;
-  /** In words, without anything that the target wrote. */
+  /** Text for people, without anything that the target sent. */
   readonly detail: string;
   readonly durationMs: number;
   /** The wait that the target asks for. */
@@ -47,29 +47,29 @@ export interface OutgoingDelivery {
   readonly body: string;
   /** The secrets to sign with, the newest first. */
   readonly secrets: readonly string[];
-  /** That of the span of the execution or run that the event is about; undefined where there is none. */
+  /** The span of the execution that the event is about; undefined without a trace. */
   readonly traceparent?: string;
 }
 
-/** Sends events to addresses outside. */
+/** Sends events to external addresses. */
 export interface EventSender {
   /**
-   * Sends one event and returns what came of it. It goes to a public address alone, checked after the name was looked up,
-   * unless the operator allows the host, and follows no redirect.
+   * Sends one event and returns the result. Unless the operator allows the host, it is sent only to public addresses,
+   * which is checked after the name was resolved. Redirects are not followed.
    *
    * @throws the reason of `signal` when that ended it
    */
   send(delivery: OutgoingDelivery, signal: AbortSignal): Promise<AttemptResult>;
 }
 
-/** Returns whether the target has taken a delivery. */
+/** Returns whether the target has accepted a delivery. */
 export const isAccepted = ({ verdict }: Pick<AttemptResult, "verdict">): boolean =>
   verdict === Verdict.ACCEPTED;
 
 /**
  * Returns the time of the next attempt after failed ones, no earlier than the target asks for; undefined after the last.
  * @param failed number of attempts that failed, 1 or more
- * @param random from 0 to below 1
+ * @param random number from 0 to below 1
  */
 export function nextAttemptAt(
   failed: number,

@@ -44,7 +44,7 @@ const OPERATIONS: Readonly<Partial<Record<ResourceOperation, string>>> = {
   [ResourceOperation.DELETE]: "deleted",
 };
 
-/** Events that people wait for, which say more than that something was changed: by resource and by operation. */
+/** Events that are more specific than a change, such as the failure of an execution, by resource and operation. */
 const MOMENTS = {
   "agent_execution.failed": ResourceOperation.UPDATE,
   "agent_execution.waits_for_input": ResourceOperation.UPDATE,
@@ -55,7 +55,7 @@ const MOMENTS = {
 /** A moment of a resource that has a kind of its own. */
 export type Moment = keyof typeof MOMENTS;
 
-/** The kind of the event that says that events were removed before they were sent. */
+/** The kind of the event that reports that events were removed before they were sent. */
 export const HISTORY_PRUNED = "organization.history_pruned";
 
 /** The fields of an event on which its kind depends. */
@@ -90,7 +90,7 @@ export function requireKnownKinds(kinds: readonly string[]): void {
   }
 }
 
-/** Returns the resources whose events a subscription may take; undefined for all. */
+/** Returns the resources whose events a subscription may receive; undefined for all. */
 export function resourcesOf(kinds: readonly string[]): ResourceType[] | undefined {
   if (kinds.includes("*")) return undefined;
   const names = new Set(kinds.map((kind) => kind.slice(0, kind.indexOf("."))));
@@ -107,8 +107,8 @@ export function dependsOnMoment(kinds: readonly string[], event: EventOfKind): b
 }
 
 /**
- * Returns the kind under which a subscription gets an event; undefined when it does not. A moment is named where the
- * subscription takes it, and otherwise what was done.
+ * Returns the kind under which a subscription receives an event; undefined if it does not receive it. The kind is that
+ * of the moment if the subscription includes it, and otherwise that of the change.
  */
 export function kindFor(
   kinds: readonly string[],

@@ -12,7 +12,7 @@ const PAGES: Readonly<Partial<Record<ResourceType, string>>> = {
   [ResourceType.WORKFLOW_EXECUTION]: "executions",
 };
 
-/** Sentences of the kinds that people wait for; that of every other is made of the words of its kind. */
+/** Sentences of specific kinds; those of all other kinds are made of the words of the kind. */
 const SENTENCES: Readonly<Record<string, string>> = {
   "agent_execution.failed": "An agent run has failed",
   "agent_execution.waits_for_input": "An agent run waits for input",
@@ -21,14 +21,14 @@ const SENTENCES: Readonly<Record<string, string>> = {
   [HISTORY_PRUNED]: "Events were removed before they could be sent",
 };
 
-/** The fields of a delivery that its body tells. */
+/** The fields of a delivery that its body contains. */
 export type EventToTell = Pick<
   EventDelivery,
   "eventKind" | "resourceType" | "resourceId" | "operation" | "sequence" | "happenedAt"
 >;
 
 /**
- * Returns the body of a delivery, the same for each attempt. It names ids, kinds and times alone.
+ * Returns the body of a delivery, the same for each attempt. It contains only ids, kinds and times.
  * @param baseUrl URL of the console, without a trailing slash
  */
 export function eventBody(
@@ -54,7 +54,7 @@ export function eventBody(
 
 function pageOf({ resourceType, operation, resourceId }: EventToTell): string {
   const page = PAGES[resourceType];
-  // What is gone has no page.
+  // A removed resource has no page.
   if (page === undefined || operation === ResourceOperation.DELETE) return "/organization?tab=events";
   return `/${page}/${resourceId}`;
 }

@@ -14,16 +14,16 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { limitReached, phaseUnsuitable, valueUnusable } from "../../error.ts";
 import { requireKnownKinds } from "./event-kinds.ts";
 
-/** Number of subscriptions of an organization (contract, CreateEventSubscription). */
+/** Maximum number of subscriptions of an organization (contract, CreateEventSubscription). */
 const MAX_SUBSCRIPTIONS = 20;
 
-/** Time for which deliveries are signed with a replaced secret, too (contract, RotateEventSubscriptionSecret). */
+/** Time for which deliveries are also signed with a replaced secret (contract, RotateEventSubscriptionSecret). */
 const OVERLAP_MS = 24 * 3_600_000;
 
 /** The hosts to which the operator allows plain http and addresses that are not public, in lower case with their port. */
 export type AllowedHosts = Pick<ReadonlySet<string>, "has">;
 
-/** Returns whether the operator allows the host of an address, named with its port or, for that of https, without. */
+/** Returns whether the operator allows the host of an address, written with its port; that of https may be left out. */
 export function isAllowedHost({ protocol, host, port }: URL, allowed: AllowedHosts): boolean {
   return allowed.has(host) || (protocol === "https:" && port === "" && allowed.has(`${host}:443`));
 }
@@ -56,7 +56,7 @@ export function newSubscription(
 }
 
 /**
- * Returns a subscription with what a request changes; the one that it was given when that is nothing, which a URL never is.
+ * Returns a subscription after an update; the same object when nothing changes. A request with a URL counts as a change.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function updatedSubscription(
@@ -80,7 +80,7 @@ export function updatedSubscription(
   return after;
 }
 
-/** Returns a subscription whose secret was replaced, and until when the former one is used, too. */
+/** Returns a subscription after its secret was replaced, and the time until which the former one is also used. */
 export function rotatedSubscription(
   before: EventSubscription,
   now: number,
@@ -100,7 +100,7 @@ export function pausedByServer(before: EventSubscription, now: number): EventSub
   return after;
 }
 
-/** Requires that an organization has room for one subscription more. @throws DomainError LIMIT_REACHED */
+/** Requires that an organization may have one more subscription. @throws DomainError LIMIT_REACHED */
 export function requireRoomForSubscription(count: number): void {
   if (count < MAX_SUBSCRIPTIONS) return;
   const message = `the organization has ${MAX_SUBSCRIPTIONS} event subscriptions, which is the most`;
@@ -117,7 +117,10 @@ export function requireActive({ state }: EventSubscription): void {
   );
 }
 
-/** Requires that subscriptions may be stored: servers of the release before do not know them. @throws DomainError PHASE_UNSUITABLE */
+/**
+ * Requires that every server knows subscriptions; servers of the previous release do not.
+ * @throws DomainError PHASE_UNSUITABLE
+ */
 export function requireSubscriptionsKnown(isKnown: boolean): void {
   if (isKnown) return;
   throw phaseUnsuitable(
@@ -129,7 +132,7 @@ export function requireSubscriptionsKnown(isKnown: boolean): void {
 
 /**
  * Returns the origin of an address that events may be sent to.
- * @throws DomainError VALUE_UNUSABLE; the message does not repeat the address, which may hold a credential
+ * @throws DomainError VALUE_UNUSABLE; the message does not repeat the address, which may contain a credential
  */
 export function requireTarget(url: string, allowed: AllowedHosts): string {
   const parsed = URL.parse(url);

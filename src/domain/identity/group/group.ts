@@ -19,7 +19,7 @@ const MAX_NAME_CHARACTERS = 80;
 
 /**
  * Requires that every server knows groups.
- * @throws DomainError PHASE_UNSUITABLE while servers of the release before run
+ * @throws DomainError PHASE_UNSUITABLE while servers of the previous release run
  */
 export function requireGroupsKnown(areKnown: boolean): void {
   if (areKnown) return;
@@ -36,7 +36,7 @@ export interface GroupTemplate {
   readonly organizationId: string;
   readonly name: string;
   readonly description: string;
-  /** True for one that an identity provider keeps. */
+  /** True for a group that an identity provider manages. */
   readonly isManaged: boolean;
   /** Absent for none. */
   readonly annotations?: Annotations | undefined;
@@ -61,7 +61,7 @@ export function newGroup(template: GroupTemplate): Group {
 }
 
 /**
- * Returns a group with another name and description, and other annotations where there are any.
+ * Returns a group with another name and description, and with other annotations if any are given.
  * @param now in milliseconds since 1970 UTC
  */
 export function updatedGroup(
@@ -78,7 +78,7 @@ export function updatedGroup(
 /** Returns whether a text may be the name of a group (contract, CreateGroupRequest). */
 export function isGroupName(name: string): boolean {
   const length = [...name].length;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are searched for.
   const hasControl = /[\x00-\x1f\x7f-\x9f]/.test(name);
   return length >= MIN_NAME_CHARACTERS && length <= MAX_NAME_CHARACTERS && !hasControl;
 }

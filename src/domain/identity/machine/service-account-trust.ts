@@ -9,7 +9,7 @@ import {
 import type { CreateServiceAccountTrustRequest } from "#gen/service/v1/service_account_service_pb.js";
 import { phaseUnsuitable, valueUnusable } from "../../error.ts";
 
-/** The most trusts of a service account. */
+/** Maximum number of trusts of a service account. */
 export const MAX_TRUSTS = 25;
 
 /** An issuer of the settings. */
@@ -23,7 +23,7 @@ const PREFIX = /^[^*]*[^*]([/:])\*$/;
 
 /**
  * Returns a new trust.
- * @param issuers those of the settings; with none, the operator has yet to name them
+ * @param issuers issuers of the settings; empty if the operator has configured none yet
  * @throws DomainError VALUE_UNUSABLE
  */
 export function newServiceAccountTrust(

@@ -22,7 +22,7 @@ export interface ScimGroupValues {
 
 export const GROUP_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:Group";
 
-/** Returns what a POST or PUT says of a group. @throws DomainError VALUE_UNUSABLE, BODY_MALFORMED */
+/** Returns the group in the body of a POST or PUT. @throws DomainError VALUE_UNUSABLE, BODY_MALFORMED */
 export function scimGroupValues(body: unknown): ScimGroupValues {
   const attributes = attributesOf(body);
   return {
@@ -47,7 +47,7 @@ export function patchedGroupValues(
     else if (path === "members") changeMembers(memberIds, op, value);
     else if (path === "displayname" && op !== "remove") displayName = groupNameOf(value);
     else if (path === "externalid") externalId = op === "remove" ? "" : (textOf("externalId", value) ?? "");
-    // Some providers repeat the id among what they replace.
+    // Some providers repeat the id among the attributes to replace.
     else if (path !== "id" && path !== "schemas")
       throw valueUnusable("path", "the path must be displayName, externalId or members");
   }

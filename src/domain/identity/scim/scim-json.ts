@@ -4,7 +4,7 @@ import { DomainError, valueUnusable } from "../../error.ts";
 /** A JSON object of a request, whose attributes are found without regard to letter case (RFC 7643, 2.1). */
 export type Attributes = ReadonlyMap<string, unknown>;
 
-/** Most operations of one PATCH. */
+/** Maximum number of operations of one PATCH. */
 export const MAX_OPERATIONS = 1_000;
 
 /** A user or a group in the form of RFC 7643. */

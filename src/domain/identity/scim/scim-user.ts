@@ -24,13 +24,13 @@ export interface ScimUser {
 
 /** The user of a request. */
 export interface ScimUserValues extends Pick<ScimUser, "userName" | "name" | "externalId"> {
-  /** Undefined where the request does not say, and the user stays as it is. */
+  /** Undefined if the request does not contain it, so that it does not change. */
   readonly active: boolean | undefined;
 }
 
 /**
- * Returns whether a verified address is that of a user. Letter case tells local parts apart, except for users that a
- * provider of SCIM keeps under an id of its own: their names are the same in any letter case (RFC 7643, 4.1.1).
+ * Returns whether a verified address is that of a user. Letter case matters in local parts, except for users that a SCIM
+ * provider manages under an id of its own: their user names ignore letter case (RFC 7643, 4.1.1).
  */
 export function isAddressOf({ userName, externalId }: ScimUser, email: string): boolean {
   if (mailboxOf(userName) === mailboxOf(email)) return true;
@@ -42,7 +42,7 @@ export const USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User";
 const MAX_NAME_CHARACTERS = 255;
 const ADDRESS = /^[^\s@]+@[^\s@]+$/;
 
-/** Returns what a POST or PUT says of a user. @throws DomainError VALUE_UNUSABLE, BODY_MALFORMED */
+/** Returns the user in the body of a POST or PUT. @throws DomainError VALUE_UNUSABLE, BODY_MALFORMED */
 export function scimUserValues(body: unknown): ScimUserValues {
   const attributes = attributesOf(body);
   const userName = addressOf(attributes.get("username"));
@@ -55,7 +55,7 @@ export function scimUserValues(body: unknown): ScimUserValues {
 }
 
 /**
- * Returns a user after the changes of a PATCH. Attributes that the server does not keep change nothing.
+ * Returns a user after the changes of a PATCH. Attributes that the server does not store are ignored.
  * @throws DomainError VALUE_UNUSABLE
  */
 export function patchedUserValues(

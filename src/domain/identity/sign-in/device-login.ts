@@ -5,30 +5,30 @@ import type { Caller } from "../caller.ts";
 /** Time from the beginning of a device's login to its end (RFC 8628, expires_in): 15 minutes. */
 export const DEVICE_LOGIN_VALID_MS = 15 * 60_000;
 
-/** Time between two questions of a device (RFC 8628, interval), to which each that comes too early adds as much. */
+/** Minimum time between two polls of a device (RFC 8628, interval). Each early poll adds the same time to it. */
 export const POLL_INTERVAL_MS = 5_000;
 
-/** The most that too early questions raise that time to. */
+/** Maximum to which early polls raise that time. */
 const MAX_INTERVAL_MS = 60_000;
 
-/** Open logins of devices of one network. */
+/** Maximum number of open device logins of one network. */
 export const MAX_OPEN_IN_NETWORK = 10;
 
-/** Open logins of one site: many who have IPv6 have hundreds or thousands of networks, and could take all places. */
+/** Maximum number of open logins of one site: an IPv6 site may have thousands of networks, and could use up the total. */
 export const MAX_OPEN_IN_SITE = 100;
 
-/** Open logins of the whole installation: the more there are, the sooner somebody guesses a code. */
+/** Maximum number of open logins of the installation: the more there are, the easier it is to guess a code. */
 export const MAX_OPEN = 1_000;
 
-/** Time in which typed codes that are wrong are counted. */
+/** Period in which wrong codes are counted. */
 export const ATTEMPTS_MS = 15 * 60_000;
 
-/** Wrong codes in that time after which a person, or a network, is asked for none. */
+/** Number of wrong codes in that period after which further codes of a person, or a network, are rejected. */
 export const MAX_ATTEMPTS = { account: 10, network: 50 } as const;
 
 const MAX_MACHINE_CHARACTERS = 64;
 
-/** The device may not know yet, or never; the words are those of RFC 8628, 3.5. */
+/** The reasons for which a poll returns no token, yet or ever: error codes of RFC 8628, 3.5. */
 export type DevicePollProblem =
   | "authorization_pending"
   | "slow_down"
@@ -58,7 +58,7 @@ export function pollOutcome(
   return isEarly ? "slow_down" : "authorization_pending";
 }
 
-/** Returns the time between two questions after one that came too early. */
+/** Returns the minimum time between two polls after an early one. */
 export function slowerInterval({ interval_ms }: Pick<DeviceLoginState, "interval_ms">): number {
   return Math.min(interval_ms + POLL_INTERVAL_MS, MAX_INTERVAL_MS);
 }
@@ -66,7 +66,7 @@ export function slowerInterval({ interval_ms }: Pick<DeviceLoginState, "interval
 /** The first 48 bits of a network of IPv6, all of which one sender may have. */
 const SITE = /^(?:[0-9a-f]+:){3}(?=[0-9a-f]+::\/64$)/i;
 
-/** Returns how all networks of a site begin; undefined for IPv4, where each address is a network. */
+/** Returns the common prefix of all networks of a site; undefined for IPv4, where each address is a network. */
 export function siteOf(network: string): string | undefined {
   return SITE.exec(network)?.[0];
 }
@@ -81,20 +81,20 @@ export function shownCode(code: string): string {
   return `${code.slice(0, code.length / 2)}-${code.slice(code.length / 2)}`;
 }
 
-/** Returns the code that somebody has typed, without what people put in between. */
+/** Returns the code that somebody has typed, without separators. */
 export function typedCode(text: string): string {
   return text.replaceAll(/[\s-]/g, "").toUpperCase();
 }
 
-/** Returns what a device says it is called, as it can be shown: on one line, without characters that hide text. */
+/** Returns the name that a device reports, in a form that is safe to show: one line, without characters that hide text. */
 export function machineName(text: string): string {
   const characters = Array.from(text.replaceAll(/[\p{C}\p{Z}]+/gu, " ").trim());
   return characters.slice(0, MAX_MACHINE_CHARACTERS).join("").trim() || "a machine without a name";
 }
 
 /**
- * Returns how long somebody who has typed wrong codes has to wait until the next is looked at; 0 for no time.
- * @param limit wrong codes after which somebody waits
+ * Returns how long somebody who has typed wrong codes has to wait before the next code is checked; 0 for no wait.
+ * @param limit number of wrong codes after which somebody has to wait
  */
 export function attemptWaitMs(
   counted: { readonly since: number; readonly count: number } | undefined,
@@ -116,9 +116,9 @@ export function tooManyWrongCodes(whose: "account" | "network", retryAfterSecond
 }
 
 /**
- * Requires that who decides is the person whom the page named: another tab may have signed in somebody else since.
+ * Requires that the deciding person is the one that the page named: somebody else may have signed in in another tab.
  *
- * @param userId of the person whom the page named
+ * @param userId user id of the person that the page named
  * @throws DomainError PHASE_UNSUITABLE
  */
 export function requireNamedPerson({ subject }: Pick<Caller, "subject">, userId: string): void {
@@ -130,7 +130,7 @@ export function requireNamedPerson({ subject }: Pick<Caller, "subject">, userId:
   );
 }
 
-/** Requires what CreatePersonalAccessToken requires of a session. @throws DomainError PERMISSION_DENIED */
+/** Requires that a session may create tokens, as CreatePersonalAccessToken does. @throws DomainError PERMISSION_DENIED */
 export function requireMayMakeTokens({ readOnly }: Pick<Caller, "readOnly">): void {
   if (readOnly) throw permissionDenied("write", "this session is read-only: it can give no machine a token");
 }

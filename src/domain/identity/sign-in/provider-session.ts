@@ -1,9 +1,9 @@
 import { SignInRefused } from "./provider.ts";
 
-/** Bound of the difference between our clock and a provider's, either way. */
+/** Maximum difference between the server's clock and a provider's, in either direction. */
 export const CLOCK_TOLERANCE_SECONDS = 30;
 
-/** Requires that the account is not blocked, and a member that is neither gone nor suspended. @throws SignInRefused */
+/** Requires that the account is not blocked, and that its member has not left and is not suspended. @throws SignInRefused */
 export function requireMayEnter(
   account: { readonly blocked_at: number | null } | undefined,
   member: { readonly left_at: number | null; readonly suspended_at: number | null },
@@ -12,14 +12,14 @@ export function requireMayEnter(
   if (member.left_at !== null || member.suspended_at !== null) throw new SignInRefused("not_member");
 }
 
-/** Requires that nobody else is signed in, or that the person agreed to sign in in place of them. @throws SignInRefused */
+/** Requires that nobody else is signed in, or that the person agreed to replace that session. @throws SignInRefused */
 export function requireAgreedSignIn(isOtherSignedIn: boolean, isAgreed: boolean): void {
   if (isOtherSignedIn && !isAgreed) throw new SignInRefused("signed_in");
 }
 
 /**
- * Returns whether a session began before a provider said that it ended; times in milliseconds since 1970 UTC. Later
- * ones stay, so that a message that comes again ends nothing more.
+ * Returns whether a session began before a provider's logout request; times in milliseconds since 1970 UTC. Later
+ * sessions stay, so that a repeated request ends no others.
  */
 export function startsBefore(beganAt: number, endedAt: number): boolean {
   return beganAt <= endedAt + CLOCK_TOLERANCE_SECONDS * 1000;

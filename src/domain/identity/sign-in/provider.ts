@@ -39,7 +39,7 @@ export interface ProviderClaims {
   readonly all: Readonly<Record<string, unknown>>;
 }
 
-/** Why somebody whom a provider knows is not signed in; docs/sign-in.md says what helps. */
+/** The reasons for which a person with a valid provider login is not signed in; docs/sign-in.md lists the remedies. */
 export type SignInProblem =
   | "expired"
   | "provider_failed"
@@ -55,7 +55,7 @@ export type SignInProblem =
   | "signed_in"
   | "no_tls";
 
-/** The error of a sign-in that ends at the sign-in page. It has no message of the provider's or of a token. */
+/** The error of a sign-in that fails. It contains no text of the provider or of a token. */
 export class SignInRefused extends Error {
   override readonly name = "SignInRefused";
   readonly problem: SignInProblem;
@@ -69,13 +69,13 @@ export class SignInRefused extends Error {
 /** A subject (OpenID Connect Core, 2): at most 255 characters of ASCII. */
 const SUBJECT = /^[ -~]{1,255}$/;
 
-/** Longest mail address (RFC 5321, 4.5.3.1.3), and longest name of an account. */
+/** Maximum length of a mail address (RFC 5321, 4.5.3.1.3), and of the name of an account. */
 const MAX_EMAIL = 254;
 const MAX_NAME = 200;
 
 /**
- * Returns the claims of an ID token, completed by those of the userinfo endpoint. An address is verified only by what
- * says so of this address: both may name one, and not the same.
+ * Returns the claims of an ID token, completed by those of the userinfo endpoint. Both may contain an address, and
+ * different ones, so the address counts as verified only if a source that names this address says so.
  */
 export function mergeClaims(
   token: Readonly<Record<string, unknown>>,
@@ -86,7 +86,7 @@ export function mergeClaims(
   return { ...userinfo, ...token, email, email_verified: named?.email_verified };
 }
 
-/** Returns what matters of a provider's claims. @throws SignInRefused when they name nobody */
+/** Returns the relevant ones of a provider's claims. @throws SignInRefused when they identify nobody */
 export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClaims {
   const text = (name: string) => (typeof all[name] === "string" ? (all[name] as string) : "");
   const [issuer, subject] = [text("iss"), text("sub")];
@@ -96,7 +96,7 @@ export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClai
     issuer,
     subject,
     email,
-    // Some providers send the text; anything else is no assurance.
+    // Some providers send the text "true"; any other value does not count as verified.
     emailVerified: email !== "" && (all.email_verified === true || all.email_verified === "true"),
     name: nameIn(text("name") || text("preferred_username") || email),
     sessionId: text("sid") || undefined,
@@ -134,8 +134,8 @@ export interface LinkedAccount {
 }
 
 /**
- * Requires that an identity can be of an account that is there already. What the SCIM of another organization calls an
- * address is that organization's word alone: it could give the address to somebody else.
+ * Requires that an identity may be linked to an existing account. An address that the SCIM client of another
+ * organization has set is not trusted, because that organization could assign it to anybody.
  *
  * @throws SignInRefused
  */
@@ -147,7 +147,7 @@ export function requireLinkable(
   if (!linksByEmail || isAdministrator || hasIdentity || isForeign) throw new SignInRefused("address_taken");
 }
 
-/** Requires that a provider may bring in a person who is not there yet. @throws SignInRefused */
+/** Requires that a provider may create accounts for new people. @throws SignInRefused */
 export function requireCreation(
   rules: SignInRules,
   claims: ProviderClaims,
@@ -159,8 +159,8 @@ export function requireCreation(
 }
 
 /**
- * Returns the role that the claims give; undefined where the provider decides none.
- * @throws SignInRefused for one whom no rule fits, where the settings keep those out
+ * Returns the role according to the claims; undefined if the provider does not decide roles.
+ * @throws SignInRefused for a person who matches no rule, if the settings reject such people
  */
 export function roleOf(rules: SignInRules, { all }: ProviderClaims): OrganizationRole | undefined {
   if (rules.roles.length === 0) return undefined;
@@ -169,10 +169,10 @@ export function roleOf(rules: SignInRules, { all }: ProviderClaims): Organizatio
   return fitting?.role ?? OrganizationRole.MEMBER;
 }
 
-/** The most groups that one sign-in gives; a group that is not there yet is made. */
+/** Maximum number of groups of one sign-in; groups that do not exist are created. */
 const MAX_CLAIMED_GROUPS = 200;
 
-/** Returns the names of the groups that the claims give, at most 200; undefined where the provider decides none. */
+/** Returns the names of the groups in the claims, at most 200; undefined if the provider does not decide groups. */
 export function groupNamesOf(
   { groupsClaim }: SignInRules,
   { all }: ProviderClaims,
