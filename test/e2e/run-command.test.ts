@@ -239,6 +239,26 @@ describe("a command that calls a server says what is wrong, and ends with a code
     other.close();
   });
 
+  test("a server of a release that lacks the operation", async () => {
+    // It gives the real server's answer to an operation that no release has.
+    const older = createServer(async (request, response) => {
+      const { authorization = "", "content-type": type = "" } = request.resume().headers;
+      const headers = { authorization, "content-type": type };
+      const answer = await fetch(`${server.url}${request.url}Else`, { method: "POST", headers });
+      response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });
+      response.end(await answer.bytes());
+    });
+    older.listen(0, "127.0.0.1");
+    await once(older, "listening");
+    const url = `http://127.0.0.1:${(older.address() as AddressInfo).port}`;
+    expect(refused(await chartroom(["run", "list"], { CHARTROOM_SERVER: url }))).toEqual([
+      1,
+      `the server ${url} does not know this operation: it is of another release than this program; upgrade the older of the two`,
+    ]);
+    older.closeAllConnections();
+    older.close();
+  });
+
   test("a server that is called by https and does not speak it", async () => {
     const url = server.url.replace("http:", "https:");
     const answer = refused(await chartroom(["run", "list"], { CHARTROOM_SERVER: url }));

@@ -81,7 +81,10 @@ function sentenceOf(error: unknown, message: string, server: string): string {
   // Of a server that has sent no error of its own: the library has made one of the status.
   if (/^HTTP 50[234]$/.test(rawMessage))
     return `the server ${server} cannot be reached: what is in front of it says ${rawMessage}`;
-  if (/^HTTP \d+$/.test(rawMessage) || rawMessage.startsWith("no operation is served under this path"))
+  const isUnknown = rawMessage.startsWith("no operation is served under this path");
+  if (isUnknown && new URL(server).pathname === "/")
+    return `the server ${server} does not know this operation: it is of another release than this program; upgrade the older of the two`;
+  if (/^HTTP \d+$/.test(rawMessage) || isUnknown)
     return `there is no Chartroom at ${server}, but something else: name the server, without a path of its console or its API, by --server`;
   return `${message}${hintOf(message)}`;
 }
