@@ -6,27 +6,21 @@ import type { Reader, WriteTransaction } from "../store.ts";
 export interface BlockChange {
   /** Milliseconds since 1970 UTC; null unblocks the account. */
   readonly blockedAt: number | null;
-  /**
-   * Ids of the organizations that the account is a member of: each gets a row of its own in its
-   * record.
-   */
+  /** Ids of the organizations that the account is a member of: each gets a row in its own record. */
   readonly organizationIds: readonly string[];
   /**
    * Ids of other organizations in which something of the account was blocked. They get a row too,
    * without the reason, which is only for organizations that the account still belongs to.
    */
   readonly formerOrganizationIds?: readonly string[];
-  /** By organization, the workflows that start no more because the account is their executor. */
+  /** By organization, the workflows that no longer start because the account is their executor. */
   readonly workflowIds?: ReadonlyMap<string, readonly string[]>;
   /** By organization, the agent executions that were stopped because they ran for the account. */
   readonly agentExecutionIds?: ReadonlyMap<string, readonly string[]>;
   readonly reason?: string;
 }
 
-/**
- * Blocks or unblocks an account. Where nothing changes the record still gets its rows, for the
- * reason.
- */
+/** Blocks or unblocks an account. The record gets its rows even if nothing changes, because of the reason. */
 export async function updateAccountBlock(
   tx: WriteTransaction,
   { id, blocked_at }: Pick<AccountTable, "id" | "blocked_at">,
@@ -57,7 +51,7 @@ export async function updateAccountBlock(
   }
 }
 
-/** Returns the present and former users of an account, in all organizations. */
+/** Returns the current and former users of an account, in all organizations. */
 export async function findUsersOfAccount(
   db: Reader,
   accountId: string,

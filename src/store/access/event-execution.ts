@@ -32,8 +32,8 @@ const selectOfAssignment = prepared<Key, { executionId: string | null }>((db, { 
 );
 
 /**
- * Returns the id of the agent execution that an event's resource is or belongs to; undefined for none, and where the
- * resource is gone.
+ * Returns the id of the agent execution that an event's resource is or belongs to; undefined for none, and if the
+ * resource was removed.
  */
 export async function findExecutionOfEvent(
   db: Reader,

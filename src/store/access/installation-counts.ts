@@ -12,7 +12,7 @@ interface Counted {
   readonly count: number;
 }
 
-/** The numbers of what waits and goes on in an installation, or in an organization, at one moment. */
+/** The numbers of waiting and running items in an installation, or in an organization, from one moment. */
 export interface InstallationCounts {
   /** The work of runners by WorkKind. */
   readonly work: readonly (Counted & {
@@ -20,16 +20,16 @@ export interface InstallationCounts {
     /** Id of the oldest. */
     readonly oldestId: string;
   })[];
-  /** Workflow executions that are not over, by WorkflowExecutionPhase. */
+  /** Workflow executions that have not ended, by WorkflowExecutionPhase. */
   readonly workflowExecutions: readonly Counted[];
-  /** Agent executions that are not over, by AgentExecution.Phase. */
+  /** Agent executions that have not ended, by AgentExecution.Phase. */
   readonly agentExecutions: readonly Counted[];
   /** Environments by EnvironmentPhase. */
   readonly environments: readonly Counted[];
   readonly openApprovals: number;
   /** Subscriptions to events by EventSubscriptionState. */
   readonly eventSubscriptions: readonly Counted[];
-  /** Entries of ledgers that are to be sent; what waits behind 100 of them is in the record yet, and not counted. */
+  /** Unsent entries of ledgers; a ledger with 100 of them takes no more, and later events are not counted. */
   readonly eventDeliveries: {
     readonly waiting: number;
     /** Those of subscriptions that are paused. */
@@ -38,27 +38,28 @@ export interface InstallationCounts {
     readonly oldestId: string | undefined;
   };
   readonly runners: {
-    /** Those that get work. */
+    /** Runners that get work. */
     readonly connected: number;
-    /** Those that are connected, and get no work while they are paused. */
+    /** Connected runners that are paused, and therefore get no work. */
     readonly paused: number;
     readonly disconnected: number;
-    /** Earliest last sign of life of the connected ones, in milliseconds since 1970 UTC; undefined without any. */
+    /** Earliest last heartbeat of the connected ones, in milliseconds since 1970 UTC; undefined without any. */
     readonly oldestSign: number | undefined;
   };
-  /** Tokens of people and service accounts that end within the time that counts. */
+  /** Tokens of people and service accounts that expire before `until` of the count. */
   readonly endingTokens: number;
 }
 
-/** The times by which a count looks, in milliseconds since 1970 UTC. */
+/** The times that a count uses, in milliseconds since 1970 UTC. */
 interface CountTimes {
   readonly now: number;
-  /** End of the time in which a token that ends is near its end. */
+  /** Tokens that expire before this time are counted as ending. */
   readonly until: number;
 }
 
 /**
- * Counts what waits and goes on in all organizations. Each query reads an index of what is open, or all of a covering one.
+ * Counts waiting and running items in all organizations. Each query reads an index of open items, or all of a covering
+ * index.
  *
  * @param db with queries that may take long
  */
@@ -66,7 +67,7 @@ export function countInstallation(db: Reader, times: CountTimes): Promise<Instal
   return countWithin(db, undefined, times);
 }
 
-/** Counts what waits and goes on in one organization, as {@link countInstallation} does in all. */
+/** Counts waiting and running items in one organization, as {@link countInstallation} does in all. */
 export function countOrganization(db: Reader, scope: Scope, times: CountTimes): Promise<InstallationCounts> {
   return countWithin(db, scope, times);
 }
@@ -135,7 +136,7 @@ async function countWithin(
   const runners = builder
     .selectFrom("runner")
     .$if(scope !== undefined, (query) => query.where("organization_id", "=", organizationId))
-    // That row is the place of members' own runners, and no runner.
+    // That row represents members' own runners, and is not a runner itself.
     .where("kind", "!=", RunnerKind.LOCAL_CONFIGURATION)
     .select(({ fn }) => [fn.countAll<number>().as("all"), fn.count<number>("seen_at").as("connected")])
     .select(({ fn }) => fn.min("seen_at").as("oldestSign"))
@@ -154,7 +155,7 @@ async function countWithin(
     .where("expires_at", "<=", until)
     .where("disabled_at", "is", null)
     .execute();
-  // All at once, so that the failure of one is no rejection that nobody awaits.
+  // Awaited together, so that no failure becomes an unhandled rejection.
   const [works, executions, agents, places, [waiting], subscriptions, deliveries, runnerCounts, [ending]] =
     await Promise.all([
       work,
@@ -200,7 +201,7 @@ function deliveriesOf(
   return { waiting, paused: all - waiting, oldestId: active?.oldestId ?? undefined };
 }
 
-/** Returns counts as numbers: an engine may tell them as texts. */
+/** Returns counts as numbers: an engine may return them as texts. */
 function counted(rows: readonly Counted[]): Counted[] {
   return rows.map(({ of, count }) => ({ of: Number(of), count: Number(count) }));
 }

@@ -10,7 +10,7 @@ import { type Actor, type Reader, type Scope, SYSTEM, type WriteTransaction } fr
 import { findPositions } from "./audit-export.ts";
 import type { AuditSeal } from "./record.ts";
 
-/** An organization's chain, and what decides how many of its rows may go. */
+/** An organization's chain, with the values that determine how many of its rows may be removed. */
 export interface AgeingChain {
   readonly organizationId: string;
   /** Name of the organization. */
@@ -18,7 +18,7 @@ export interface AgeingChain {
   /** Number of its newest row. */
   readonly head: number;
   readonly anchor: AuditAnchor | undefined;
-  /** Position that each target has confirmed, as it is stored; undefined for none. */
+  /** Position that each target has confirmed, as stored; undefined for none. */
   readonly confirmed: readonly (AuditPosition | undefined)[];
 }
 
@@ -51,7 +51,7 @@ export async function findAnchors(db: Reader): Promise<Map<string, AuditAnchor>>
   return new Map(rows.map((row) => [row.organization_id, row]));
 }
 
-/** Returns the anchor of a chain; undefined where nothing of it has gone. */
+/** Returns the anchor of a chain; undefined if none of its rows was removed. */
 export async function findAnchor(db: Reader, { organizationId }: Scope): Promise<AuditAnchor | undefined> {
   return builderOf(db)
     .selectFrom("audit_anchor")
@@ -60,7 +60,7 @@ export async function findAnchor(db: Reader, { organizationId }: Scope): Promise
     .executeTakeFirst();
 }
 
-/** Returns the time and the hash of a row of a chain; undefined where it is not there. */
+/** Returns the time and the hash of a row of a chain; undefined if it does not exist. */
 export async function findRowFacts(
   db: Reader,
   { organizationId }: Scope,
@@ -109,8 +109,8 @@ export function sealAnchor(
 }
 
 /**
- * Records that the rows of a chain up to a head go, before the first of them does.
- * @returns the anchor; undefined where another write was first
+ * Records that the rows of a chain up to a head will be removed, before the first of them is.
+ * @returns the anchor; undefined when another write came first
  */
 export async function recordRemoval(
   tx: WriteTransaction,
@@ -142,9 +142,9 @@ export async function recordRemoval(
 }
 
 /**
- * Moves the anchor of a chain on to a row, and removes the rows up to it.
- * @returns the anchor; undefined where another write was first
- * @throws Error when there are not as many rows as there have to be
+ * Advances the anchor of a chain to a row, and removes the rows up to it.
+ * @returns the anchor; undefined when another write came first
+ * @throws Error when rows are missing
  */
 export async function removeUpTo(
   tx: WriteTransaction,
@@ -164,7 +164,7 @@ export async function removeUpTo(
     until_sequence: present.until_sequence,
     at: tx.now,
   });
-  // First, since the trigger lets go what is before it; and it moves only to a row that is there.
+  // First, since the trigger allows only the removal of rows that the anchor covers; it moves only to an existing row.
   await updateAnchor(tx.db, anchor);
   const { numDeletedRows } = await builderOf(tx.db)
     .deleteFrom("audit_log")
@@ -176,7 +176,9 @@ export async function removeUpTo(
   return anchor;
 }
 
-/** Compares what anchors say, too: one that was changed under its seal would be sealed again as it is. */
+/**
+ * Compares the contents of anchors, too: one that was changed without a new seal would otherwise be sealed as it is.
+ */
 const isSame = (one: AuditAnchor | undefined, other: AuditAnchor | undefined) =>
   Buffer.compare(bytesOf(one), bytesOf(other)) === 0;
 

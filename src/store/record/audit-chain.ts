@@ -60,8 +60,8 @@ export async function verifyChains(db: Reader, mac: AuditMac): Promise<ChainRepo
 }
 
 /**
- * Yields the lines of an export: the heads that it goes on from, all rows after them, and the heads of all chains. `db`
- * must show one state throughout. It covers the installation, so it takes no scope.
+ * Yields the lines of an export: the heads from which it continues, all rows after them, and the heads of all chains.
+ * `db` must be a consistent snapshot. It covers the installation, so it takes no scope.
  */
 export async function* exportChains(db: Reader, after: readonly NamedHead[]): AsyncGenerator<ExportLine> {
   const heads = await findHeads(db);
@@ -78,7 +78,7 @@ export async function* exportChains(db: Reader, after: readonly NamedHead[]): As
   };
   for (const chain of heads.keys()) {
     const [head, anchor] = [known.get(chain), gone.get(chain ?? "")];
-    // Rows that went since an earlier export are in none: the check says that they are missing.
+    // Rows removed since an earlier export are in neither: verification reports them as missing.
     const from = anchor && anchor.sequence > (head?.sequence ?? 0) ? headOfAnchor(anchor) : head;
     let previous = from?.chain_hash ?? null;
     for await (const row of auditRows(db, { chain, after: from?.sequence ?? 0 })) {
@@ -105,7 +105,7 @@ async function findHeads(db: Reader): Promise<Map<string | null, ChainHead>> {
   return heads;
 }
 
-/** Reads row by row, so that a long trail needs little memory; with `of`, those of one chain after a number. */
+/** Reads row by row, so that a long trail needs little memory; with `of`, only those of one chain after a number. */
 async function* auditRows(
   db: Reader,
   of?: { readonly chain: string | null; readonly after: number },

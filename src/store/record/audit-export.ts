@@ -18,7 +18,7 @@ export interface ChainBehind {
   /** Null for the chain of the installation. */
   readonly chain: string | null;
   readonly confirmed: ChainHead;
-  /** Begin of the chain, when rows before the next were removed before the target had any of them. */
+  /** Start of the chain, when rows were removed before the target had received any of them. */
   readonly anchor?: AuditAnchor;
 }
 
@@ -43,7 +43,7 @@ export async function findChainsBehind(
         .on("audit_export.target", "=", target),
     )
     .select(["organization.id", "audit_anchor.sequence as gone"])
-    // A position past the end is none that the server has sealed: it would keep the chain from being looked at.
+    // A position past the end was not sealed by the server, and would exclude the chain from exports.
     .where((eb) => eb("organization.sequence", "<>", eb.fn.coalesce("audit_export.sequence", eb.lit(0))))
     .orderBy("organization.id")
     .limit(limit)
@@ -72,8 +72,8 @@ const sealedHead = (position: AuditPosition, mac: AuditMac): ChainHead =>
     : NOTHING;
 
 /**
- * Returns the positions of targets as they are stored, sealed or not, by chain. They cover the installation, so it
- * takes no scope.
+ * Returns the positions of targets as stored, sealed or not, by chain. They cover the installation, so it takes no
+ * scope.
  * @param ids of organizations, empty for the chain of the installation; all chains by default
  */
 export async function findPositions(
@@ -120,7 +120,7 @@ export async function findRowsAfter(
   return rows.map((row) => ({ ...row, diff: diffOfTampered(row) }));
 }
 
-/** Stores what a target has confirmed. It is bookkeeping: positions are of no organization, and leave no record. */
+/** Stores what a target has confirmed. It is bookkeeping: positions belong to no organization, and leave no record. */
 export async function setConfirmed(
   { db }: WriteTransaction,
   sealing: AuditSealing,

@@ -12,11 +12,11 @@ export interface AuditLag {
   readonly oldestAt: number | undefined;
 }
 
-/** The number of the last row of a chain that is done: confirmed, or gone before the target had any of it. */
+/** Number of the last row of a chain that is done: confirmed, or removed before the target had received any. */
 const DONE = sql<number>`case when coalesce(audit_anchor.sequence, 0) > coalesce(audit_export.sequence, 0)
   then audit_anchor.sequence else coalesce(audit_export.sequence, 0) end`;
 
-/** Returns what a target has not confirmed of the trail of an organization. */
+/** Returns what a target has not confirmed of an organization's trail. */
 export async function findOwnAuditLag(db: Reader, scope: Scope, target: AuditTarget): Promise<AuditLag> {
   const own = await organizationLags(db, target)
     .where("organization.id", "=", scope.organizationId)

@@ -46,7 +46,7 @@ export async function findAuditLogPage(
     .select([...ENTRY_COLUMNS, "packed_diff", ...textColumns("audit_log.diff")])
     .where(checkDeadline());
   const own = all.where("organization_id", "=", organizationId);
-  // The indexes of actors and subjects find their rows without the organization, which few of them have two of.
+  // The indexes by actor and by subject do not include the organization: few of these have rows in two.
   const isNarrow = filter.actorIds.length > 0 || filter.subjectIds.length > 0;
   let query = isNarrow ? all.where(unindexed("audit_log.organization_id"), "=", organizationId) : own;
   if (filter.actorIds.length > 0) query = query.where("actor_id", "in", filter.actorIds);
@@ -62,7 +62,7 @@ export async function findAuditLogPage(
   return rows.map(({ bytes, body: text, packed_diff, ...row }) => {
     const body = packed_diff === null ? text : diffOf({ diff: text ?? "", packed_diff });
     return listedRow(
-      // The values of a diff are texts of JSON, whose quotes are escaped.
+      // The values of a diff are JSON texts, whose quotes are escaped.
       { ...row, body, bytes: 2 * (packed_diff === null ? bytes : Buffer.byteLength(body ?? "")) },
       { key: row.sequence, id: row.id },
       async () => (await selectDiff(db, { organizationId, sequence: row.sequence }))[0]?.diff,
@@ -94,7 +94,7 @@ const selectDiff = prepared<{ organizationId: string; sequence: number }, { diff
       .where("sequence", "=", sequence),
 );
 
-/** Returns what the change with a number of the organization's record changed; empty where the row is gone. */
+/** Returns what a change changed, by its number in the organization's record; empty if the row was removed. */
 export async function findRecordedDiff(
   db: Reader,
   { organizationId }: Scope,
@@ -137,7 +137,7 @@ const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>([
   "workflow",
 ]);
 
-/** Operations on those that may find nothing to change. */
+/** Operations on these types that may find nothing to change. */
 const CHANGING_OPERATIONS = /\/(Create|Update|Rotate|Delete)\w+$/;
 
 function entryKind({ operation, subject_type, diff }: EntryRow): AuditLogEntryKind {

@@ -4,16 +4,16 @@ import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
-/** Which events are kept no longer; times in milliseconds since 1970 UTC. */
+/** The events that are no longer kept; times in milliseconds since 1970 UTC. */
 export interface EventBound {
-  /** Those that happened before it; undefined for none by their age. */
+  /** Events before this time are removed; undefined if age does not matter. */
   readonly before: number | undefined;
-  /** Those up to this number that happened before `spared`; 0 for none by their number. */
+  /** Events up to this number that happened before `spared` are removed; 0 if the number does not matter. */
   readonly upTo: number;
   readonly spared: number;
 }
 
-/** Returns whether an event is kept no longer. */
+/** Returns whether an event is no longer kept. */
 export const isPastEvent = (
   { before, upTo, spared }: EventBound,
   { sequence, at }: { readonly sequence: number; readonly at: number },
@@ -37,7 +37,7 @@ export async function findPastEventCount(
   return row?.sequence ?? 0;
 }
 
-/** Returns the number of the last event that was removed, before which there is none; 0 when none was. */
+/** Returns the number of the last removed event, up to which none exists; 0 when none was removed. */
 export async function findPrunedSequence(db: Reader, { organizationId }: Scope): Promise<number> {
   const row = await builderOf(db)
     .selectFrom("organization")
@@ -47,7 +47,9 @@ export async function findPrunedSequence(db: Reader, { organizationId }: Scope):
   return row?.pruned_sequence ?? 0;
 }
 
-/** Returns the bytes, numbers and times of up to `limit` of the oldest events after a number that are kept no longer. */
+/**
+ * Returns the bytes, numbers and times of up to `limit` of the oldest events after a number that are no longer kept.
+ */
 export async function findPrunableEvents(
   db: Reader,
   { organizationId }: Scope,
@@ -71,10 +73,10 @@ export async function findPrunableEvents(
 }
 
 /**
- * Removes the oldest events of an organization up to a number, and stores that number: the remaining events are the end
- * of the record, without gaps. It opens the trigger that protects events, and closes it, inside this transaction.
+ * Removes the oldest events of an organization up to a number, and stores that number: the remaining events are the
+ * end of the record, without gaps. It opens the trigger that protects events, and closes it, inside this transaction.
  *
- * @param after number up to which there is none: the engine would find there what it has removed and not yet cleared away
+ * @param after number up to which no event exists: below it the engine would scan removed rows not yet cleaned up
  * @returns the number of removed events
  */
 export async function removeEvents(

@@ -8,13 +8,13 @@ import { kindOf } from "../resource-type.ts";
 import type { Reader, Scope, ResourceType as StoredType } from "../store.ts";
 import type { EventTable } from "./record-schema.ts";
 
-/** Events of an organization and the end of its record, all of one moment. */
+/** Events of an organization and the end of its record, from one snapshot. */
 export interface EventPage {
   /** In ascending order of sequence. */
   readonly events: readonly EventRow[];
   /** Number of the newest row of the record, of any kind. */
   readonly head: number;
-  /** Number up to which events were removed; 0 while none was. */
+  /** Number up to which events were removed; 0 if none were. */
   readonly pruned: number;
 }
 
@@ -33,9 +33,9 @@ const OPERATIONS: Readonly<Record<string, ResourceOperation>> = {
 };
 
 /**
- * Returns up to `limit` events after a number. It is one statement, so that rows and numbers are of
- * one moment.
- * @param only types of the resources, and the last number that is looked at; all where it is left out
+ * Returns up to `limit` events after a number. It is one statement, so that rows and numbers come from the same
+ * snapshot.
+ * @param only types of the resources, and the last number to read; default all
  */
 export async function findEventsAfter(
   db: Reader,

@@ -82,8 +82,8 @@ export async function insertStoredResponse(
 }
 
 /**
- * Returns which of the `limit` oldest responses of all organizations are expired at `now`: whose they are, null for
- * those of an earlier release, and the time of the newest of each. For the system.
+ * Returns which of the `limit` oldest responses of all organizations are expired at `now`: their organizations (null
+ * for responses of an earlier release), and the time of the newest of each. For the system.
  */
 export async function findOldResponses(
   db: Reader,
@@ -106,7 +106,7 @@ export async function findOldResponses(
 }
 
 /**
- * Removes the responses of an organization until a time, without a record.
+ * Removes the responses of an organization up to a time, without a record.
  * @param organizationId null for the responses of an earlier release
  * @returns the number of removed responses
  */

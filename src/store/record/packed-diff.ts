@@ -2,8 +2,8 @@ import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { AuditLogTable } from "./record-schema.ts";
 
 /**
- * Texts that diffs have in common, the most frequent ones last. What was packed with them can only be read with the same
- * ones: they are never edited. Others need a column of their own.
+ * Dictionary of texts that diffs have in common, the most frequent ones last. Packed diffs can only be read with the
+ * dictionary they were packed with, so it is never edited. Another dictionary needs another column.
  */
 const TEXTS = [
   // Executions.
@@ -51,16 +51,19 @@ export const DICTIONARY = Buffer.from(TEXTS.join(""));
 
 type DiffColumns = Pick<AuditLogTable, "diff" | "packed_diff">;
 
-/** Bytes of diffs that are packed: shorter ones gain little, and longer ones are read alone (../listed-row.ts). */
+/**
+ * Range of lengths of diffs that are packed, in bytes: shorter ones gain little, longer ones are read alone
+ * (../listed-row.ts).
+ */
 const MIN_BYTES = 256;
 const MAX_BYTES = 8_192;
 
-/** Longest distance to a repeated text, which reaches over a whole diff and the dictionary; its logarithm. */
+/** Binary logarithm of the maximum distance to a repeated text, which covers a whole diff and the dictionary. */
 const WINDOW_BITS = 13;
 
 /**
- * Bytes of memory that are taken for what is packed, and again as often as it is longer. The default takes 16 KiB for
- * each diff, most of which are packed into a few hundred bytes: that is a third of the processor time of packing.
+ * Size of the output buffer of packing, in bytes; another is allocated whenever it is full. The default of 16 KiB for
+ * each diff, most of which are packed into a few hundred bytes, takes a third of the processor time of packing.
  */
 const CHUNK_BYTES = 1_024;
 
@@ -74,7 +77,7 @@ const PACKING = {
 
 const UNPACKING = { windowBits: WINDOW_BITS, dictionary: DICTIONARY, maxOutputLength: MAX_BYTES };
 
-/** Returns the columns of a diff: most of the record's bytes are diffs, and those of one type repeat each other. */
+/** Returns the columns of a diff. Diffs are most of the record's bytes, and those of one type are similar. */
 export function packDiff(diff: string): DiffColumns {
   const bytes = diff.length > MAX_BYTES ? undefined : Buffer.from(diff);
   if (!bytes || bytes.length < MIN_BYTES || bytes.length > MAX_BYTES) return { diff, packed_diff: null };
@@ -82,14 +85,15 @@ export function packDiff(diff: string): DiffColumns {
 }
 
 /**
- * Returns the text of a diff: that of the column `diff`, and after it what is packed. At most one of them is not empty.
- * @throws Error when what is packed was changed from outside
+ * Returns the text of a diff: that of the column `diff`, followed by the packed text. At most one of them is not
+ * empty.
+ * @throws Error when the packed text was changed from outside
  */
 export function diffOf({ diff, packed_diff }: DiffColumns): string {
   return packed_diff === null ? diff : diff + inflateRawSync(packed_diff, UNPACKING).toString();
 }
 
-/** Returns the text of a diff for a check of its hash: one that cannot be unpacked has a text that no hash is made of. */
+/** Returns the text of a diff for a check of its hash; for one that cannot be unpacked, a text that matches no hash. */
 export function diffOfTampered(row: DiffColumns): string {
   try {
     return diffOf(row);

@@ -24,7 +24,7 @@ export interface AuditLogTable {
   reason: string;
   /** JSON object of changed path to [before, after]; never contains secrets. Empty where it is packed. */
   diff: string;
-  /** Hash of the row before, in rows of earlier releases; the hash of each row covers it. */
+  /** Hash of the previous row, in rows of earlier releases; the hash of each row covers it. */
   previous_hash: Uint8Array | null;
   /** Keyed hash over the row and the hash of the row before; null for rows of the first release. */
   hash: Uint8Array | null;
@@ -86,7 +86,7 @@ export interface AuditExportTable {
   hash: Uint8Array;
 }
 
-/** Begin of a chain whose oldest rows retention has removed; see src/domain/record/audit-anchor.ts. */
+/** Start of a chain whose oldest rows retention has removed; see src/domain/record/audit-anchor.ts. */
 export interface AuditAnchorTable {
   organization_id: string;
   sequence: number;

@@ -104,7 +104,7 @@ export interface AuditSeal {
  */
 export interface PendingRecord {
   readonly facts: Omit<AuditFacts, "sequence">;
-  /** Undefined for a change that is not one of an organization's resource. */
+  /** Undefined for a change that does not concern a resource of an organization. */
   readonly event: (EventFacts & Pick<EventTable, "kind">) | undefined;
 }
 
@@ -164,10 +164,10 @@ export async function insertRecords(
     const head = heads.get(organization_id) ?? (await held.readWriteBack(HEAD, organization_id));
     const sequence = head.sequence + 1;
     const hash = seal.mac(auditBytes({ ...facts, sequence }, head.chain_hash));
-    // The row before has its hash.
+    // The previous row has its hash.
     audit.push({ ...facts, ...packDiff(facts.diff), sequence, previous_hash: null, hash });
     heads.set(organization_id, { sequence, chain_hash: hash });
-    // Not all at the end: reads have their turn between two statements.
+    // Written one statement at a time, so that reads run in between.
     if (audit.length === ROWS_PER_RUN) {
       await insertAuditRows(db, audit);
       audit = [];

@@ -16,9 +16,9 @@ export interface Claimant extends Scope {
   readonly runnerIds: readonly [own: string, local?: string];
   /** WorkKinds by number; empty for every kind. */
   readonly kinds: readonly number[];
-  /** True if it takes agent executions together with their new environments; false when absent. */
+  /** True if it accepts agent executions together with their new environments; false when absent. */
   readonly agentsWithEnvironment?: boolean;
-  /** True if it takes agents that are defined by the API; false when absent. */
+  /** True if it accepts agents that are defined by the API; false when absent. */
   readonly apiAgents?: boolean;
   /** Ids of the classes that it serves; work without a class always fits. */
   readonly environmentClassIds: readonly string[];
@@ -30,7 +30,7 @@ const EVERY_KIND = WorkKindSchema.values
   .map(({ number }) => number)
   .filter((kind) => kind !== WorkKind.UNSPECIFIED);
 
-/** The kinds and classes of one query; more are looked up in several. SQLite takes up to 500. */
+/** Maximum number of kind and class pairs in one query; more are looked up in several. SQLite accepts up to 500. */
 const MAX_PAIRS = 60;
 
 interface NextWork {
@@ -39,17 +39,17 @@ interface NextWork {
   readonly otherRunnerId: string;
   readonly now: number;
   readonly limit: number;
-  /** Policies that held work needs, all of which the runner keeps; 0 for open work. */
+  /** Policies that held work needs, all of which the runner supports; 0 for open work. */
   readonly needs: PolicySet;
   readonly kinds: readonly number[];
-  /** Null is for work without a class. */
+  /** Null represents work without a class. */
   readonly classIds: readonly (string | null)[];
 }
 
 /**
- * The place of work: open to all runners until one was refused it that does not keep what it needs, and held for others from
- * then on. Each has an index; that of held work begins with what the work needs, so that what a runner may not have is not
- * read.
+ * The state of queued work: open to all runners until it is withheld from one that does not support what it needs, and
+ * held for other runners from then on. Each state has an index; that of held work begins with what the work needs, so
+ * that work that a runner may not have is not read.
  */
 type Place = "open" | "held";
 
@@ -57,8 +57,8 @@ type Place = "open" | "held";
 type NextValues = Omit<NextWork, "kinds" | "classIds"> & Readonly<Record<string, unknown>>;
 
 /**
- * Returns the next work of each of so many kinds and classes in one query. Each pair is found by the
- * index alone: none of the work that the runner does not accept is read, however much there is.
+ * Returns the next work of each of a number of kinds and classes in one query. Each pair is found by the index alone:
+ * work that the runner does not accept is never read, however much there is.
  */
 function nextOfPairs(place: Place, kindCount: number, classCount: number, withoutClass: boolean) {
   return prepared<NextValues, StoredWork>((db, values) => {
@@ -82,8 +82,7 @@ function nextOfPairs(place: Place, kindCount: number, classCount: number, withou
         classId === undefined
           ? fit.where("environment_class_id", "is", null)
           : fit.where("environment_class_id", "=", values[classId] as string);
-      // One order of the groups within every turn: with that of arrival, one could be served twice
-      // before another.
+      // The groups have the same order within every turn: by arrival, one could be served twice before another.
       const next = ofClass.orderBy("turn").orderBy("group_id").orderBy("id").limit(values.limit);
       return db.selectFrom(next.as("next")).selectAll();
     };
@@ -95,7 +94,7 @@ function nextOfPairs(place: Place, kindCount: number, classCount: number, withou
   });
 }
 
-/** The conditions of the two indexes, as those say them. */
+/** The conditions of the two indexes, exactly as the indexes define them. */
 const isOpen = (eb: ExpressionBuilder<Schema, "work">) => eb("needs", "=", eb.lit(0));
 const isHeld = (eb: ExpressionBuilder<Schema, "work">) => eb("needs", "<>", eb.lit(0));
 
@@ -129,8 +128,8 @@ export function kindsFor({
 }
 
 /**
- * Returns up to `limit` pieces of work that a runner accepts at `now`, in the order of their turns; for
- * reads as for writes.
+ * Returns up to `limit` pieces of work that a runner accepts at `now`, in the order of their turns; for reads and
+ * writes.
  */
 export async function findClaimable(
   db: Reader,

@@ -3,7 +3,7 @@ import { fromBody, toBody } from "../json.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
-/** Returns those of the named classes that the scope has, in no order. */
+/** Returns the named classes that exist in the scope, in no particular order. */
 export async function findEnvironmentClasses(
   db: Reader,
   scope: Scope,

@@ -14,10 +14,10 @@ import {
   type StoredWork,
 } from "./work.ts";
 
-/** Work that is alike in who may take it. */
+/** Work with the same conditions for its runner. */
 export type HeldWork = Pick<WorkTable, "kind" | "runner_id" | "environment_class_id" | "needs">;
 
-/** Held work that is alike, and how much of it waits for a runner to be connected. */
+/** Held work with the same conditions, and how much of it waits for a runner to connect. */
 export interface HeldGroup extends HeldWork {
   readonly organization_id: string;
   readonly waiting: number;
@@ -26,7 +26,7 @@ export interface HeldGroup extends HeldWork {
 
 type Works = ExpressionBuilder<Schema, "work">;
 
-/** The condition of the index of held work, as that says it. */
+/** The condition of the index of held work, exactly as the index defines it. */
 const isHeld = (eb: Works) => eb("needs", "<>", eb.lit(0));
 
 const selectNeeds = prepared<Scope, { needs: number | null }>((db, { organizationId }) => {
@@ -37,7 +37,7 @@ const selectNeeds = prepared<Scope, { needs: number | null }>((db, { organizatio
       .where("organization_id", "=", organizationId)
       .where("leased_by", "is", null)
       .where(isHeld);
-  // Steps from each value to the next one in the index, and reads no more rows than there are values.
+  // Steps from value to value in the index, and reads no more rows than there are distinct values.
   return db
     .withRecursive("held(needs)", (query) =>
       query

@@ -204,7 +204,7 @@ export async function removeHostToken(
   });
 }
 
-/** Returns the owner of a token for its events, which are for that subject alone. */
+/** Returns the owner of a token for its events, which only that subject receives. */
 function ownerFacts({ subject }: HostAuthenticationToken) {
   return { ownerId: subject?.id ?? null };
 }

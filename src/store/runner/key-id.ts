@@ -22,7 +22,7 @@ const COLUMNS = [
 export async function findNamedKeyIds(db: Reader): Promise<string[]> {
   const ids = new Set<string>();
   for (const column of COLUMNS) for (const id of await findNamedIn(db, ...column)) ids.add(id);
-  // The record that the first release made of its one key.
+  // The record of the single key of the first release.
   const facts = await builderOf(db).selectFrom("fact").select("value").where("name", "=", "key_id").execute();
   for (const { value } of facts) ids.add(value);
   return [...ids].sort();

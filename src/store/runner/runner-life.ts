@@ -11,28 +11,26 @@ import type { BookkeepingUpdate, Reader, Scope, WriteTransaction } from "../stor
 import { stateOf } from "./runner.ts";
 import type { RunnerTable } from "./runner-schema.ts";
 
-/** A runner with the values that not everybody sees. */
+/** A runner with the values that only some callers see. */
 export interface StoredRunner {
   readonly runner: Runner;
-  /** True when it reported to work on the server's or a member's own machine. */
+  /** True when it reported that it works on the server's or a member's own machine. */
   readonly local: boolean;
-  /**
-   * Time of its last sign of life, in milliseconds since 1970 UTC; null while it is not connected.
-   */
+  /** Time of its last heartbeat, in milliseconds since 1970 UTC; null while it is not connected. */
   readonly seenAt: number | null;
 }
 
-/** The number of agent executions that a runner holds at most; null while it has not said. */
+/** Maximum number of agent executions that a runner holds; null until it reports one. */
 export interface RunnerSlots {
   readonly agentSlots: number | null;
 }
 
-/** The set of the policies that a runner says to keep; null while it has not said. */
+/** The set of the policies that a runner reports to support; null until it reports them. */
 export interface RunnerPolicies {
   readonly keptPolicies: number | null;
 }
 
-/** A runner with its instance, slots, stream of questions and the policies that it keeps. */
+/** A runner with its instance, slots, stream of questions and supported policies. */
 export type ConnectedRunner = StoredRunner & RunnerInstance & RunnerSlots & RunnerQuestions & RunnerPolicies;
 
 const selectStoredRunner = prepared<
@@ -56,7 +54,7 @@ const selectStoredRunner = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** A runner is read with each of its calls, and seldom changes. */
+/** Cached, since a runner is read with each of its calls and seldom changes. */
 const runnerOfBody = sharedFromBody(RunnerSchema);
 
 export async function findStoredRunner(
@@ -91,7 +89,7 @@ const setInstance = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** Makes an instance the one that began last. */
+/** Makes an instance the runner's newest one. */
 export async function beginRunnerInstance(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -110,7 +108,7 @@ const setKept = prepared<{ id: string; organizationId: string; kept: number | nu
       .where("organization_id", "=", organizationId),
 );
 
-/** Stores the set of the policies that a runner says to keep; null for one that does not say. */
+/** Stores the set of the policies that a runner reports to support; null for one that reports none. */
 export async function setKeptPolicies(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -129,7 +127,7 @@ const setStream = prepared<{ id: string; organizationId: string; streamId: strin
       .where("organization_id", "=", organizationId),
 );
 
-/** Makes a new stream of questions that of a runner. @param until time until which it counts as open @returns its id */
+/** Sets a new stream of questions for a runner. @param until time until which it counts as open @returns its id */
 export async function openQuestionStream(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -151,8 +149,8 @@ const selectStream = prepared<{ id: string; organizationId: string }, Pick<Runne
 );
 
 /**
- * Returns the bookkeeping update that says until when a stream of questions counts as open; none once a newer one has
- * opened.
+ * Returns the bookkeeping update that sets until when a stream of questions counts as open; it does nothing once a
+ * newer one has opened.
  */
 export async function streamUpdate(
   db: Reader,
@@ -164,19 +162,19 @@ export async function streamUpdate(
   return [{ table: "runner", id, values: { requests_until: until } }];
 }
 
-/** The runners of which one is looked for. */
+/** The conditions of a search for a runner. */
 export interface WantedRunner {
-  /** The set of the policies that it must keep. */
+  /** The set of the policies that it must support. */
   readonly needs: PolicySet;
-  /** Id of the only one; null for any. */
+  /** Id of the only acceptable runner; null for any. */
   readonly runnerId: string | null;
   /** Values of `local`. */
   readonly local: readonly number[];
-  /** True if it must take agents that are defined by the API. */
+  /** True if it must accept agents that are defined by the API. */
   readonly apiAgents: boolean;
 }
 
-/** Returns whether such a runner is connected and should get work. */
+/** Returns whether a matching runner is connected and should get work. */
 export async function isConnected(
   db: Reader,
   { organizationId }: Scope,
@@ -208,10 +206,7 @@ export async function isLocalRunner(db: Reader, scope: Scope, runnerId: string):
   return known !== undefined && isLocal(known);
 }
 
-/**
- * Changes the description of a runner, and whether it is connected; `before` is the runner until
- * now.
- */
+/** Changes the description of a runner, and whether it is connected; `before` is the current runner. */
 export async function updateRunner(
   tx: WriteTransaction,
   scope: Scope,
@@ -236,8 +231,7 @@ export async function updateRunner(
 }
 
 /**
- * Returns up to `limit` connected runners without a sign of life since `cutoff`. For the system, so
- * without a scope.
+ * Returns up to `limit` connected runners without a heartbeat since `cutoff`. For the system, so without a scope.
  * @param organizationId of the runners; default any
  */
 export async function findSilentRunners(

@@ -9,27 +9,25 @@ export interface RunnerTable {
   creator_id: string;
   kind: number;
   body: string;
-  /**
-   * 1 when it reported at its registration that it works on the server's or a member's own machine.
-   */
+  /** 1 when it reported at its registration that it works on the server's or a member's own machine. */
   local: number;
-  /** Time of its last sign of life; null while it is not connected. */
+  /** Time of its last heartbeat; null while it is not connected. */
   seen_at: number | null;
-  /** Id of the instance that began last; null while none has. */
+  /** Id of its newest instance; null before the first. */
   instance_id: string | null;
-  /** Time of that instance's last sign of life. */
+  /** Time of that instance's last heartbeat. */
   instance_seen_at: number | null;
-  /** The number of agent executions that it holds at most; null while it has not said. */
+  /** Maximum number of agent executions that it holds; null until it reports one. */
   agent_slots: number | null;
   /** Id of the stream that opened last for questions about its environments; null before the first. */
   requests_stream: string | null;
   /** Time until which that stream counts as open; null before the first, 0 once it has ended. */
   requests_until: number | null;
-  /** The set of the policies that it says to keep (KeptPolicies); null while it has not said. */
+  /** The set of the policies that it reports to support (KeptPolicies); null until it reports them. */
   kept_policies: number | null;
-  /** 1 while it should get work, as its body says. */
+  /** 1 while it should get work, as its body states. */
   available: number;
-  /** 1 when it says that it takes agents that are defined by the API, as its body says. */
+  /** 1 when it reports that it accepts agents that are defined by the API, as its body states. */
   api_agents: number;
 }
 
@@ -75,36 +73,33 @@ export interface WorkTable {
   runner_id: string | null;
   /** Id of the class that its environment needs; null for none. */
   environment_class_id: string | null;
-  /**
-   * Work is handed out by turn ascending: each group's items have turns of their own, so that
-   * groups alternate.
-   */
+  /** Work is assigned by turn ascending: each group's items have turns of their own, so that groups alternate. */
   turn: number;
-  /** Time before which it is not handed out. */
+  /** Time before which it is not assigned. */
   not_before: number;
-  /** Number of times that it was handed out. */
+  /** Number of times that it was assigned. */
   attempt: number;
-  /** Number of the newest lease; a report under an older one is rejected. */
+  /** Number of the newest lease; a report with an older one is rejected. */
   fence: number;
-  /** Id of the runner that holds the lease; null while nobody does. */
+  /** Id of the runner that holds the lease; null without one. */
   leased_by: string | null;
-  /** Id of the runner's instance that holds it; null for none, and while nobody does. */
+  /** Id of the runner's instance that holds it; null for none. */
   instance_id: string | null;
   expires_at: number | null;
-  /** 1 when its holder must stop, 2 when it is to give the slot of an agent execution back. */
+  /** 1 when its holder must stop, 2 when it must release the slot of an agent execution. */
   stop: number;
-  /** Time since when a leased agent execution could give its slot back; null while it cannot. */
+  /** Time since when a leased agent execution could release its slot; null while it cannot. */
   idle_since: number | null;
   /**
-   * The set of the policies that its runner must keep, as they were when a runner was refused it that does not; 0 while
-   * none was.
+   * The set of the policies that its runner must support, as they were when the work was withheld from a runner that
+   * does not support them; 0 if that never happened.
    */
   needs: number;
-  /** Time since when no runner is connected that keeps them; null while it does not wait for one. */
+  /** Time since when no connected runner supports them; null while it does not wait for one. */
   waiting_since: number | null;
 }
 
-/** The turn of the work that an organization handed out last. */
+/** The turn of the work that an organization assigned last. */
 export interface WorkTurnTable {
   organization_id: string;
   turn: number;

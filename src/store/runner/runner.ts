@@ -48,12 +48,12 @@ const selectForApiAgents = prepared<{ organizationId: string }, { id: string }>(
     .limit(1),
 );
 
-/** Returns whether a runner of the organization has said that it takes agents that are defined by the API. */
+/** Returns whether a runner of the organization has reported that it accepts agents that are defined by the API. */
 export async function hasRunnerForApiAgents(db: Reader, scope: Scope): Promise<boolean> {
   return (await selectForApiAgents(db, { organizationId: scope.organizationId })).length > 0;
 }
 
-/** Returns the columns that repeat what the body of a runner says. */
+/** Returns the columns that duplicate values of a runner's body. */
 export function stateOf(runner: Runner): Pick<RunnerTable, "available" | "api_agents"> {
   return { available: isAvailable(runner) ? 1 : 0, api_agents: runner.status?.apiAgents ? 1 : 0 };
 }

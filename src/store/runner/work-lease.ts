@@ -45,7 +45,7 @@ const setTurn = prepared<{ organizationId: string; turn: number }, unknown>((db,
     ),
 );
 
-/** The columns of work that a lease may change: what the work is from then on, and which runner alone can do it. */
+/** The columns of work that a lease may change: its kind and subject, and the only runner that can do it. */
 export type LeasedSubject = Pick<StoredWork, "kind" | "subject_id" | "runner_id">;
 
 interface ClaimOptions {
@@ -53,21 +53,23 @@ interface ClaimOptions {
   /** The instance of the runner; empty for none. */
   readonly instanceId: string;
   readonly leaseMs: number;
-  /** Left out when the work stays what it is. */
+  /** Omitted when kind and subject stay the same. */
   readonly leasedAs?: LeasedSubject | undefined;
-  /** Time since when an agent execution could give its slot back; null or left out for other work. */
+  /** Time since when an agent execution could release its slot; null or omitted for other work. */
   readonly idleSince?: number | null | undefined;
 }
 
 /** Work that is leased to a runner. */
 export interface ClaimedWork {
   readonly leased: StoredWork;
-  /** To be awaited before the end of the write, and of several together. @throws Error when somebody held the work */
+  /**
+   * To be awaited before the end of the write; several can be awaited together. @throws Error when the work was held
+   */
   readonly confirmed: Promise<void>;
 }
 
 /**
- * Leases work that nobody holds to a runner, under the next fence.
+ * Leases work that nobody holds to a runner, with the next fence.
  *
  * @param work as it was found in this transaction
  */
@@ -174,7 +176,7 @@ const setExpired = prepared<InstanceLeases, { id: string }>(
 );
 
 /**
- * Lets all leases of an instance of a runner expire now.
+ * Makes all leases of an instance of a runner expire now.
  * @returns their number
  */
 export async function expireLeases(
@@ -236,7 +238,7 @@ const setNotBefore = prepared<{ id: string; notBefore: number }, unknown>((db, {
   db.updateTable("work").set({ not_before: notBefore }).where("id", "=", id),
 );
 
-/** Leaves work in the queue that is not handed out before an instant. */
+/** Keeps work in the queue unassigned until a time. */
 export async function postponeWork(
   tx: WriteTransaction,
   id: Handle<"work">,

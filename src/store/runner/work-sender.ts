@@ -43,8 +43,8 @@ const updateSteerers = prepared<{ id: string; organizationId: string; steeredBy:
 );
 
 /**
- * Returns the users and service accounts besides a creator that have sent inputs to the agent executions in an
- * environment, and those that have sent by the role of a group to executions that are gone.
+ * Returns the users and service accounts other than the creator that have sent inputs to the agent executions in an
+ * environment, including those that have sent through the role of a group to executions that were removed.
  */
 export async function findOtherSendersIn(
   db: Reader,
@@ -65,7 +65,7 @@ export async function findOtherSendersIn(
   );
 }
 
-/** Remembers with an environment that a subject has sent to an agent in it by the role of a group. */
+/** Records with an environment that a subject has sent to an agent in it through the role of a group. */
 export async function addSteerer(
   tx: WriteTransaction,
   scope: Scope,

@@ -7,7 +7,7 @@ const updateIdleSince = prepared<{ id: string; idleSince: number | null }, unkno
   db.updateTable("work").set({ idle_since: idleSince }).where("id", "=", id),
 );
 
-/** Records since when a leased agent execution could give its slot back; null while it cannot. */
+/** Records since when a leased agent execution could release its slot; null while it cannot. */
 export async function setIdleSince(
   tx: WriteTransaction,
   id: Handle<"work">,
@@ -20,7 +20,7 @@ const updateStop = prepared<{ id: string; stop: number }, unknown>((db, { id, st
   db.updateTable("work").set({ stop, idle_since: null }).where("id", "=", id).where("stop", "=", 0),
 );
 
-/** Asks the holder of leased work on an agent execution to give its slot back. */
+/** Asks the holder of leased work on an agent execution to release its slot. */
 export async function askToGiveBack(
   tx: WriteTransaction,
   { id, subject_id: subjectId }: Pick<StoredWork, "id" | "subject_id">,
@@ -45,7 +45,7 @@ const setAtRest = prepared<{ id: string; kind: number }, unknown>((db, { id, kin
     .where("id", "=", id),
 );
 
-/** Ends the lease of an agent execution that has given its slot back: nobody is given its work until it is woken. */
+/** Ends the lease of an agent execution that has released its slot: its work is not assigned until it is woken. */
 export async function putToRest(tx: WriteTransaction, id: Handle<"work">): Promise<void> {
   await setAtRest(tx.db, { id, kind: AGENT_AT_REST });
 }
@@ -59,8 +59,8 @@ const setReady = prepared<{ id: string; turn: number; kind: number }, unknown>((
 );
 
 /**
- * Puts the work on an agent execution that has given its slot back into the queue again, at the end of its group as
- * new work; other work does not change.
+ * Puts the work on an agent execution that has released its slot back into the queue, at the end of its group like new
+ * work; other work does not change.
  */
 export async function wakeFromRest(
   tx: WriteTransaction,
@@ -74,7 +74,7 @@ export async function wakeFromRest(
   tx.touch(readyWorkOf(organizationId, WorkKind.AGENT));
 }
 
-/** The agent executions that a runner holds and that could give their slots back. */
+/** The agent executions that a runner holds and that could release their slots. */
 export interface IdleLeases {
   readonly organizationId: string;
   readonly runnerId: string;
@@ -129,7 +129,7 @@ export async function findIdleLeasesOf(
 /** The agent executions that a runner holds. */
 export interface HeldAgents {
   readonly held: number;
-  /** Those of them whose slots were asked back. */
+  /** Number of them whose slots were requested back. */
   readonly asked: number;
 }
 

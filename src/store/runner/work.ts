@@ -4,21 +4,21 @@ import type { Found, Handle, Reader, Scope, WriteTransaction } from "../store.ts
 import type { WorkTable } from "./runner-schema.ts";
 
 /**
- * The kind of work on a new environment that an agent execution waits for, in rows only. Its subject is the
- * environment. Runners that take both together lease it as work on the agent execution, others as work on the
- * environment; the row has that kind and that subject from then on.
+ * The stored kind of work on a new environment that an agent execution waits for. Its subject is the environment.
+ * Runners that accept both together lease it as work on the agent execution, others as work on the environment; the
+ * row has that kind and that subject from then on.
  */
 export const AGENT_WITH_ENVIRONMENT = 1_001;
 
-/** The same for an agent that is defined by the API: only runners that take those are given it. */
+/** The same for an agent that is defined by the API: only runners that accept those get it. */
 export const API_AGENT_WITH_ENVIRONMENT = 1_003;
 
 /** Kinds of work on a new environment that an agent execution waits for. */
 export type WithAgentKind = typeof AGENT_WITH_ENVIRONMENT | typeof API_AGENT_WITH_ENVIRONMENT;
 
 /**
- * The kind of work on an agent execution that waits for input and has given its slot back, in rows only. Nobody is
- * given it; an input makes it work on the agent execution again.
+ * The stored kind of work on an agent execution that waits for input and has released its slot. It is not assigned; an
+ * input makes it work on the agent execution again.
  */
 export const AGENT_AT_REST = 1_002;
 
@@ -37,7 +37,7 @@ export interface NewWork {
   readonly accountId: string | null;
   readonly runnerId: string | null;
   readonly environmentClassId: string | null;
-  /** Number of the attempts at it before; default none. */
+  /** Number of previous attempts; default none. */
   readonly attempt?: number;
 }
 
@@ -95,9 +95,9 @@ const insertRows = preparedForRows<WorkTable>((db, rows) =>
 );
 
 /**
- * Adds work to the queue, at the end of its group. It gets the next turn of the group, or the
- * current turn where the group has been served up to here. So groups alternate, however much work
- * each of them has. The subject must have no open work of this kind.
+ * Adds work to the queue, at the end of its group. It gets the next turn of the group, or the current turn if all of
+ * the group's work so far has been assigned. Groups thus alternate, however much work each of them has. The subject
+ * must have no open work of this kind.
  */
 export async function insertWork(tx: WriteTransaction, scope: Scope, work: NewWork): Promise<void> {
   await insertWorks(tx, scope, [work], await findLastTurn(tx.db, scope, work.groupId));
@@ -154,15 +154,15 @@ const selectWork = prepared<Subject & { otherKind: number; thirdKind: number }, 
       .where("organization_id", "=", organizationId),
 );
 
-/** Kinds in rows only that are found as work of another kind. */
+/** Stored kinds that are found as work of another kind. */
 const OTHER_KINDS: Readonly<Record<number, readonly [number, number?]>> = {
   [WorkKind.ENVIRONMENT]: [AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT],
   [WorkKind.AGENT]: [AGENT_AT_REST],
 };
 
 /**
- * Returns the open work of one kind on a subject; for an environment also work that an agent execution waits for, for an
- * agent execution also that of one that has given its slot back.
+ * Returns the open work of one kind on a subject. For an environment this includes work that an agent execution waits
+ * for, and for an agent execution the work of one that has released its slot.
  */
 export async function findWork(
   db: Reader,
@@ -176,9 +176,9 @@ export async function findWork(
 }
 
 /**
- * Ends work that is no longer wanted. Leased work is stopped: the runner learns it at its next call
- * and finishes. It stays in the queue until then, or until the lease runs out, even when its
- * subject has ended meanwhile: that is how the runner of a blocked account learns the reason.
+ * Ends work that is no longer wanted. Leased work is stopped: the runner learns of it at its next call and finishes.
+ * The work stays in the queue until then, or until the lease expires, even when its subject has ended meanwhile: this
+ * lets the runner of a blocked account learn the reason.
  * @returns "removed" when no runner had it, "none" when there was none
  */
 export async function stopWork(
@@ -212,7 +212,7 @@ const setStopOfLeased = prepared<Subject, unknown>((db, { organizationId, kind, 
     .where("leased_by", "is not", null),
 );
 
-/** Asks the holder of work to stop, if any; work without a holder stays in the queue. */
+/** Asks the holder of work, if any, to stop; work without a holder stays in the queue. */
 export async function stopHolder(
   tx: WriteTransaction,
   { organizationId }: Scope,

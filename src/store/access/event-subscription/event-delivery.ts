@@ -12,7 +12,7 @@ import { bodyColumns, listedRows } from "../../listed-row.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store.ts";
 
-/** The states of what is to be sent; the partial index event_delivery_unsent has these. */
+/** The states of unsent entries; the condition of the partial index event_delivery_unsent. */
 export const UNSENT_STATES = [State.PENDING, State.REDELIVERING] as const;
 
 type UnsentState = (typeof UNSENT_STATES)[number];
@@ -57,7 +57,7 @@ export async function findDeliveryPage(
   );
 }
 
-/** Returns up to `limit` entries of a subscription that are to be sent, in the order of their events. */
+/** Returns up to `limit` unsent entries of a subscription, in the order of their events. */
 export async function findUnsent(
   db: Reader,
   scope: Scope,
@@ -69,7 +69,7 @@ export async function findUnsent(
   return rows.map(({ body }) => fromBody(EventDeliverySchema, body));
 }
 
-/** Returns whether a subscription has at least `count` entries that are to be sent. */
+/** Returns whether a subscription has at least `count` unsent entries. */
 export async function hasUnsent(
   db: Reader,
   scope: Scope,
@@ -103,7 +103,7 @@ function unsent(db: Reader, { organizationId }: Scope, subscriptionId: string, s
   );
 }
 
-/** Adds entries to a ledger. What is sent is bookkeeping, so nothing is recorded. */
+/** Adds entries to a ledger. Deliveries are bookkeeping, so nothing is recorded. */
 export async function insertDeliveries(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -124,7 +124,7 @@ export async function insertDeliveries(
     .execute();
 }
 
-/** Changes the state and the attempts of an entry; it may be gone, with its subscription. */
+/** Changes the state and the attempts of an entry; it may have been removed, with its subscription. */
 export async function updateDelivery(
   { db }: WriteTransaction,
   { organizationId }: Scope,
@@ -149,7 +149,7 @@ export async function findLedgerIds(db: Reader, { organizationId }: Scope): Prom
   return rows.map(({ id }) => id);
 }
 
-/** An entry as retention looks at it. */
+/** The values of an entry that retention needs. */
 export interface AgedDelivery {
   readonly id: string;
   readonly at: number;

@@ -5,9 +5,9 @@ export interface EventSubscriptionTable {
   organization_id: string;
   /** EventSubscriptionState by number. */
   state: number;
-  /** Number in the organization's record up to which events were taken into the ledger or left out. */
+  /** Number in the organization's record up to which events were added to the ledger or skipped. */
   sequence: number;
-  /** The time before which nothing is sent, not even new events; 0 for at once. */
+  /** The time before which nothing is sent, not even new events; 0 for no delay. */
   due_at: number;
   /** Time of the first failure since the last success; null when there is none. */
   failing_since: number | null;
@@ -15,7 +15,7 @@ export interface EventSubscriptionTable {
   key_id: string;
   sealed_url: Uint8Array;
   sealed_secret: Uint8Array;
-  /** The secret before it, with which deliveries are signed, too, before `former_until`. */
+  /** The previous secret, with which deliveries are signed, too, before `former_until`. */
   sealed_former: Uint8Array | null;
   former_until: number | null;
   /** EventSubscription, without failingSince and sequence. */
@@ -31,7 +31,7 @@ export interface EventDeliveryTable {
   at: number;
   /** EventDeliveryState by number. */
   state: number;
-  /** Time of the next attempt at the earliest; null when none is due. */
+  /** Earliest time of the next attempt; null when none is due. */
   next_at: number | null;
   /** EventDelivery. */
   body: string;

@@ -17,13 +17,13 @@ import type { EventSubscriptionTable } from "./event-subscription-schema.ts";
 /** A subscription that was found in the scope of the caller. */
 export type FoundSubscription = Found<EventSubscription, "event_subscription">;
 
-/** The encrypted values of a subscription; one key has encrypted all. */
+/** The encrypted values of a subscription; one key has encrypted all of them. */
 export type SealedTarget = Pick<
   EventSubscriptionTable,
   "key_id" | "sealed_url" | "sealed_secret" | "sealed_former" | "former_until"
 >;
 
-/** A subscription with its encrypted values and with how far it is. */
+/** A subscription with its encrypted values and its progress. */
 export interface StoredSubscription {
   readonly subscription: FoundSubscription;
   readonly sealed: SealedTarget;
@@ -93,7 +93,7 @@ export async function findRecordHead(db: Reader, { organizationId }: Scope): Pro
   return row?.sequence ?? 0;
 }
 
-/** Adds a subscription to the events after a number of the record. */
+/** Adds a subscription to the events after a given number of the record. */
 export async function insertEventSubscription(
   tx: WriteTransaction,
   scope: Scope,
@@ -125,13 +125,13 @@ export async function insertEventSubscription(
 export interface SubscriptionChange {
   readonly after: EventSubscription;
   readonly sealed?: SealedTarget;
-  /** Which of the values is new. */
+  /** Tells which of the values are new. */
   readonly isNewUrl?: boolean;
   readonly isNewSecret?: boolean;
   readonly reason?: string;
 }
 
-/** Changes a subscription; one that becomes active begins without failures, and what waits keeps its time. */
+/** Changes a subscription; when it becomes active, its failures are reset, and waiting entries keep their time. */
 export async function updateSubscription(
   tx: WriteTransaction,
   scope: Scope,
@@ -139,7 +139,7 @@ export async function updateSubscription(
   { after, sealed, isNewUrl = false, isNewSecret = false, reason }: SubscriptionChange,
 ): Promise<void> {
   const isResumed = after.state === State.ACTIVE && before.state !== State.ACTIVE;
-  // Another address has not failed yet.
+  // A new address has not failed yet.
   const isFresh = isResumed || isNewUrl;
   await builderOf(tx.db)
     .updateTable("event_subscription")
@@ -184,7 +184,7 @@ export async function removeSubscription(
   });
 }
 
-/** Progress of a subscription; members that are left out stay. Sending changes no resource, so nothing is recorded. */
+/** Progress of a subscription; omitted members do not change. Sending changes no resource, so nothing is recorded. */
 export type SubscriptionProgress = Partial<
   Pick<EventSubscriptionTable, "sequence" | "due_at" | "failing_since">
 >;
@@ -203,14 +203,14 @@ export async function setSubscriptionProgress(
     .execute();
 }
 
-/** A subscription for which there may be something to do. */
+/** A subscription that may have work to do. */
 export interface DueSubscription extends Scope {
   readonly id: string;
 }
 
 /**
- * Returns up to `limit` active subscriptions whose organizations have newer events than they have seen, or of which
- * something unsent is due, the most overdue first.
+ * Returns up to `limit` active subscriptions whose organizations have newer events than they have processed, or that
+ * have an unsent entry due, the most overdue first.
  */
 export async function findDueSubscriptions(
   db: Reader,
@@ -281,7 +281,7 @@ function masked(subscription: EventSubscription, url: string, secret: string): s
   return JSON.stringify({ ...body, url, secret });
 }
 
-/** Returns a subscription without what columns hold. */
+/** Returns a subscription without the values that have their own columns. */
 function stored({ failingSince: _, ...subscription }: EventSubscription): EventSubscription {
   return { ...subscription, sequence: 0n };
 }

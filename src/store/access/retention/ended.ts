@@ -3,12 +3,12 @@ import { checkDeadline } from "../../expressions.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope } from "../../store.ts";
 
-/** The tables of what runs and ends, and the column of the time of its end. */
+/** The tables of what runs and ends, and the column of the end time. */
 const END = { workflow_execution: "finished_at", agent_execution: "stopped_at" } as const;
 
 export type EndedTable = keyof typeof END;
 
-/** Something that has ended; its place in the order in which it is looked at. */
+/** Something that has ended, and its position in the order of processing. */
 export interface Ended {
   readonly id: string;
   /** Milliseconds since 1970 UTC. */
@@ -23,7 +23,7 @@ export interface EndedQuery {
   readonly upTo?: { readonly id: string; readonly workflowId: string | undefined };
 }
 
-/** Returns up to `limit` of what has ended, after `after`. It may still be needed: see removable.ts. */
+/** Returns up to `limit` ended rows after `after`. They may still be needed: see removable.ts. */
 export async function findEnded(
   db: Reader,
   { organizationId }: Scope,
@@ -47,8 +47,8 @@ function positionAfter(byId: boolean, end: RawBuilder<number>, after: Ended | un
 }
 
 /**
- * Returns the id of the newest that is past a count: the `count` newest that have ended are after it. Undefined when
- * there are no more than that.
+ * Returns the id of the newest row past a count, so that the `count` newest ended rows come after it. Undefined when
+ * there are no more than `count`.
  */
 export async function findPastCount(
   db: Reader,

@@ -4,13 +4,13 @@ import { builderOf } from "../../query-builder.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../../store.ts";
 import type { EndedTable } from "./ended.ts";
 
-/** Rows that go before those they belong to. */
+/** Rows that are removed before those they belong to. */
 interface Part {
   readonly table: string;
   readonly key: readonly string[];
-  /** The columns that hold its bytes. */
+  /** The columns that contain its bytes. */
   readonly bytes: readonly string[];
-  /** Returns the condition for those of what is to go, by a list of ids. */
+  /** Returns the condition for the rows of the executions to remove, by a list of ids. */
   readonly isOf: (ids: RawBuilder<unknown>) => RawBuilder<unknown>;
 }
 
@@ -18,7 +18,7 @@ const ofRun = (ids: RawBuilder<unknown>) => sql`execution_id in (${ids})`;
 const ofActions = (ids: RawBuilder<unknown>) =>
   sql`action_id in (select id from workflow_action where execution_id in (${ids}))`;
 
-/** Of what was reported of an environment that is gone, in which no other run worked. */
+/** Rows reported for a removed environment in which no other agent execution worked. */
 const ofLastRun = (ids: RawBuilder<unknown>) => sql`environment_id in (
   select run.environment_id from agent_execution as run
   where run.id in (${ids})
@@ -26,7 +26,7 @@ const ofLastRun = (ids: RawBuilder<unknown>) => sql`environment_id in (
     and not exists (select 1 from agent_execution as other
       where other.environment_id = run.environment_id and other.id <> run.id))`;
 
-/** Of what hangs on a row for an environment that belongs to no action. */
+/** Rows that reference a row for an environment that belongs to no action. */
 const ofLastRunIn = (parent: string) => (ids: RawBuilder<unknown>) =>
   sql`environment_id in (select environment_id from ${sql.table(parent)}
     where action_id is null and ${ofLastRun(ids)})`;
@@ -90,15 +90,15 @@ const bytesOf = (columns: readonly string[]) =>
     sql` + `,
   )})`;
 
-/** A row of a part: its key, and the bytes that the quota counts of it. */
+/** A row of a part: its key, and the bytes that it counts towards the quota. */
 export interface PartRow {
   readonly key: readonly (string | number)[];
   readonly bytes: number;
 }
 
-/** Rows of one part of something that was taken away. */
+/** Rows of one part of a hidden execution. */
 export interface PartRows {
-  /** Of what they are parts. */
+  /** The kind of execution that they are parts of. */
   readonly of: Handle<EndedTable>;
   /** The name of their table, and the columns of their keys. */
   readonly table: string;
@@ -107,8 +107,8 @@ export interface PartRows {
 }
 
 /**
- * Returns up to `limit` rows of the first part of something that still has some; undefined when nothing is left. Nobody
- * adds to what was taken away, so that they are read before the write that removes them.
+ * Returns up to `limit` rows of the first remaining part of hidden executions; undefined when nothing is left. Nothing
+ * is added to hidden executions, so the rows are read before the write that removes them.
  */
 export async function findParts(
   db: Reader,
@@ -148,7 +148,7 @@ export async function removeParts(
   await sql`delete from ${sql.table(table)} where ${isOneOf(columns, keys)}`.execute(builderOf(db));
 }
 
-/** Returns how many bytes some executions have with their parts, as the quota counts them. */
+/** Returns the bytes that executions and their parts count towards the quota. */
 export async function findBytes(
   db: Reader,
   { organizationId }: Scope,

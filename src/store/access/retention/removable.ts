@@ -5,7 +5,7 @@ import { unindexed } from "../../expressions.ts";
 import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope } from "../../store.ts";
 
-/** Phases in which nothing of an environment runs. */
+/** Phases in which an environment runs nothing. */
 const AT_REST = [Phase.STOPPED, Phase.DELETING, Phase.DELETED];
 
 interface Named {
@@ -25,9 +25,8 @@ export interface RemovableExecution {
 }
 
 /**
- * Returns those of some executions that have ended and that nothing needs: no open approval, no pull request that is
- * followed, no agent that runs for a step, and no environment that an action left. What is retried is left to
- * {@link findRetries}.
+ * Returns the given executions that have ended and that nothing needs: no open approval, no tracked pull request, no
+ * agent that runs for a step, and no environment left by an action. Retries are checked by {@link findRetries}.
  */
 export async function findRemovableExecutions(
   db: Reader,
@@ -57,8 +56,8 @@ export async function findRemovableExecutions(
 }
 
 /**
- * Returns the rows of a query that none of others names. Each by itself: PostgreSQL took ten times as long to plan them
- * together as to carry them out.
+ * Returns the rows of a query that none of the other queries names. Each is run separately: planning them together
+ * took PostgreSQL ten times as long as executing them.
  */
 async function findFree<Row extends Named>(
   db: Reader,
@@ -75,9 +74,9 @@ async function findFree<Row extends Named>(
 }
 
 /**
- * Returns the ids of those of some agent executions that have stopped and that nothing needs: no parent and no sub-agent
- * that runs, no open approval, no pull request that is followed, no open execution of a workflow, and no environment of
- * its own that runs or waits for an approval of a push. What goes on with its conversation is left to {@link findHolders}.
+ * Returns the given agent executions that have stopped and that nothing needs: no running parent or sub-agent, no open
+ * approval, no tracked pull request, no open execution of a workflow, and no environment of its own that runs or waits
+ * for an approval of a push. Executions that continue its conversation are checked by {@link findHolders}.
  */
 export async function findRemovableRuns(
   db: Reader,
@@ -111,15 +110,16 @@ export async function findRemovableRuns(
   return free.map(({ id }) => id);
 }
 
-/** A run or an execution, and one that has to go before it. */
+/** An execution, and one that must be removed before it. */
 export interface Holder {
   readonly id: string;
   readonly holderId: string;
 }
 
 /**
- * Returns what holds some agent executions: those that go on with its conversation or branch off it, since they are read
- * together with its blocks, and others in the environment that was made for it, which goes with it.
+ * Returns the executions that keep agent executions from removal: those that continue or branch off their
+ * conversation, since they are read together with its blocks, and others in the environment that was created for one,
+ * which is removed with it.
  */
 export async function findHolders(
   db: Reader,
@@ -142,8 +142,8 @@ export async function findHolders(
 }
 
 /**
- * Returns what holds some executions of workflows: those that retry them, whose reports, and those of their own retries,
- * have the outputs of all before them.
+ * Returns the executions that keep executions of workflows from removal: those that retry them, since the reports of a
+ * retry, and of retries of it, include the outputs of all before.
  */
 export async function findRetries(
   db: Reader,

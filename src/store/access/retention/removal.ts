@@ -9,8 +9,8 @@ import type { EndedTable } from "./ended.ts";
 import type { RemovableExecution } from "./removable.ts";
 
 /**
- * Takes executions of workflows away from all readers, and records it. Their parts go by removeParts, then
- * removeHeads. The record has no more of them than when they ran: what they were is what retention is to remove.
+ * Hides executions of workflows from all readers, and records it. Their parts are removed by removeParts, then the
+ * rows by removeHeads. The record contains only what it had while they ran: retention must remove their content.
  */
 export async function takeExecutionsAway(
   tx: WriteTransaction,
@@ -33,15 +33,15 @@ export async function takeExecutionsAway(
   }
 }
 
-/** The environment of a removed run. */
+/** The environment of a removed agent execution. */
 export interface RunTakenAway {
   readonly id: string;
   readonly environmentId: string;
-  /** True when the environment was made for it, and goes with it. */
+  /** True when the environment was created for it, and is removed with it. */
   readonly createdEnvironment: boolean;
 }
 
-/** Takes agent executions away from all readers, and records it, as {@link takeExecutionsAway}. */
+/** Hides agent executions from all readers, and records it, like {@link takeExecutionsAway}. */
 export async function takeRunsAway(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -76,7 +76,7 @@ async function setRemoved(tx: WriteTransaction, table: EndedTable, ids: readonly
   await builderOf(tx.db).updateTable(table).set({ removed_at: tx.now }).where("id", "in", ids).execute();
 }
 
-/** Returns the ids of up to `limit` of what was taken away and is still there in parts. */
+/** Returns the ids of up to `limit` hidden executions that still have rows. */
 export async function findTakenAway(
   db: Reader,
   { organizationId }: Scope,
@@ -95,7 +95,7 @@ export async function findTakenAway(
 }
 
 /**
- * Removes up to `limit` approvals that were asked for in something that was taken away, each with its record.
+ * Removes up to `limit` approvals that hidden executions asked for, each with its record.
  * @returns the number of removed approvals
  */
 export async function removeApprovalsOfTaken(
@@ -128,7 +128,7 @@ async function findApprovals(
   limit: number,
 ): Promise<{ body: string }[]> {
   const rows = await findApprovalsOfParts(db, scope, table, id, limit);
-  // What was asked for before the execution began names no action.
+  // An approval requested before the execution began names no action.
   return rows.length === 0 && table === "workflow_execution"
     ? findApprovalsOfWhole(db, scope, id, limit)
     : rows;
@@ -175,7 +175,7 @@ function findApprovalsOfParts(
     .execute();
 }
 
-/** Removes the row of something that was taken away and has no parts any more. @returns where a run worked */
+/** Removes the row of a hidden execution that has no parts left. @returns its environment */
 export async function removeHead(
   tx: WriteTransaction,
   { organizationId }: Scope,
