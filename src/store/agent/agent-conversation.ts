@@ -4,13 +4,13 @@ import { prepared } from "../prepared.ts";
 import type { Handle, Reader, Scope } from "../store.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 
-/** An earlier execution whose conversation another goes on with. */
+/** An earlier execution whose conversation another one continues. */
 export interface EarlierExecution {
   /** Its id; it may have been removed. */
   readonly id: string;
   /** Number of its last block that is part of the conversation. */
   readonly sequence: number;
-  /** True for a branch: the conversation may go on differently outside it. */
+  /** True for a branch: the conversation may continue differently outside it. */
   readonly isFork: boolean;
   /** Set of RunOrigin by bits: who started it and the executions that it descends from. */
   readonly origins: number;
@@ -50,7 +50,7 @@ export function partsAfter<P extends OutputPart>(parts: readonly P[], after: num
   return parts.filter(({ through }) => through > after);
 }
 
-/** An earlier part of a conversation, and whose it is. */
+/** An earlier part of a conversation, and its owner. */
 export interface EarlierPart extends OutputPart {
   readonly creator: Pick<Subject, "id" | "principal">;
 }
@@ -94,8 +94,8 @@ const selectEarlier = prepared<{ id: string; organizationId: string }, EarlierRo
 );
 
 /**
- * Returns the parts of a conversation before an execution that goes on with it, the newest first,
- * back to its beginning or to an execution that was removed.
+ * Returns the parts of a conversation before an execution that continues it, the newest first, back to its beginning
+ * or to an execution that was removed.
  */
 export async function findEarlierParts(
   db: Reader,
@@ -130,7 +130,7 @@ const selectContinuation = prepared<
     .limit(1),
 );
 
-/** Returns the id of the execution that goes on with an earlier one; undefined for none. Branches do not count. */
+/** Returns the id of the execution that continues an earlier one; undefined for none. Branches do not count. */
 export async function findContinuation(
   db: Reader,
   { organizationId }: Scope,

@@ -28,13 +28,13 @@ const setDelivered = prepared<
     .where("input_id", "=", inputId),
 );
 
-/** Returns the place, in the order of delivery, after all inputs that were delivered so far. */
+/** Returns the position, in the order of delivery, after all inputs that were delivered so far. */
 export async function nextDeliveryPlace(db: Reader, executionId: Handle<"agent_execution">): Promise<number> {
   const places = await selectLastPlaces(db, { executionId });
   return Math.max(0, ...places.map((row) => row.place ?? 0)) + 1;
 }
 
-/** Records that an input is delivered to the runner of a lease, as the latest one so far. */
+/** Records that an input is delivered to the runner of a lease, as the newest delivery. */
 export async function deliverInput(
   tx: WriteTransaction,
   executionId: Handle<"agent_execution">,
@@ -57,10 +57,7 @@ const selectUnseen = prepared<{ executionId: string; after: number }, AgentInput
       .limit(1),
 );
 
-/**
- * Returns the first input after a place that was delivered and not acknowledged, in the order of
- * delivery.
- */
+/** Returns the first input after a position that was delivered and not acknowledged, in the order of delivery. */
 export async function findUnseenInput(
   db: Reader,
   executionId: Handle<"agent_execution">,
@@ -118,8 +115,8 @@ const setSeen = prepared<{ executionId: string; inputId: string; fence: number }
 );
 
 /**
- * Records that the agent received an input. The data that was delivered with it stays until its turn
- * is over: a turn that is lost can be asked for again.
+ * Records that the agent received an input. The data that was delivered with it is kept until its turn is over: a lost
+ * turn can be requested again.
  */
 export async function setInputSeen(
   tx: WriteTransaction,
@@ -175,7 +172,7 @@ export async function findLastSeenId(
   return (await findLastSeen(db, executionId, fence))?.id;
 }
 
-/** Returns the last input that the agent received under a lease, and its place in the order of delivery. */
+/** Returns the last input that the agent received under a lease, and its position in the order of delivery. */
 export async function findLastSeen(
   db: Reader,
   executionId: Handle<"agent_execution">,

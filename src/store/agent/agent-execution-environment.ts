@@ -42,8 +42,8 @@ const selectCreators = prepared<EnvironmentKey, { id: string; principal: number 
 );
 
 /**
- * Returns the creators of the executions in an environment, which may be gone, and of those that have stopped; not of
- * those that retention has taken away.
+ * Returns the creators of the executions in an environment, which may have been removed, including executions that
+ * have stopped, but not those removed by retention.
  */
 export function findCreatorsIn(
   db: Reader,
@@ -93,7 +93,7 @@ const selectFirstInput = prepared<{ executionId: string }, { body: string; recei
       .limit(1),
 );
 
-/** An execution by its name, and the input that it began with. */
+/** An execution by its name, and its first input. */
 export interface NamedExecution {
   readonly id: Handle<"agent_execution">;
   /** Empty for none. */
@@ -101,7 +101,7 @@ export interface NamedExecution {
   readonly firstInput: AgentInput | undefined;
 }
 
-/** Returns the newest execution in an environment that is no sub-agent; undefined for none. */
+/** Returns the newest execution in an environment that is not a sub-agent; undefined for none. */
 export async function findNewestExecutionIn(
   db: Reader,
   { organizationId }: Scope,

@@ -25,7 +25,9 @@ export interface AgentExecutionFilter {
   readonly roles: readonly number[];
   /** All must match, key and value equal. */
   readonly annotations: Readonly<Record<string, string>>;
-  /** Subject whose executions are listed, and its groups whose shared ones are; undefined for those of everybody. */
+  /**
+   * Subject whose executions are listed, with the groups whose shared ones are; undefined for those of all subjects.
+   */
   readonly reader: (Pick<Subject, "id" | "principal"> & { readonly groupIds: readonly string[] }) | undefined;
 }
 
@@ -46,7 +48,7 @@ export async function findAgentExecutionPage(
   }
   const own = all.where("creator_id", "=", reader.id).where("creator_principal", "=", reader.principal);
   const rows = await firstRowsInPhases("agent_execution", all, fitting(own, filter), phases, order, limit);
-  // One query for each group: for several at once the engine would read all that is shared with all of them.
+  // One query for each group: for several at once the engine would read all executions shared with any of them.
   for (const groupId of reader.groupIds)
     rows.push(...(await findSharedRows(db, scope, { ...filter, groupId }, after, limit)));
   const byId = new Map(rows.map((row) => [row.id, row]));
@@ -117,7 +119,7 @@ function executionsOf(db: Reader, scope: Scope) {
   );
 }
 
-/** Restricts a query by all conditions but those on readers and phases. */
+/** Restricts a query by all conditions except those on readers and phases. */
 function fitting<T extends "agent_execution", O>(
   rows: SelectQueryBuilder<Schema, T, O>,
   filter: AgentExecutionFilter,

@@ -11,9 +11,7 @@ import type { Handle, Reader, Scope } from "../store.ts";
 import { type StoredAgentExecution, storedOfRow } from "./agent-execution.ts";
 import type { AgentExecutionTable } from "./agent-schema.ts";
 
-/**
- * The conditions for executions that have not stopped; a field that is left out restricts nothing.
- */
+/** The conditions for executions that have not stopped; an omitted field restricts nothing. */
 export interface OpenAgentExecutions {
   readonly accountId?: string;
   readonly creatorId?: string;

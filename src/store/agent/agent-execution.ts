@@ -44,18 +44,17 @@ export interface StoredAgentExecution {
   /** Id of the runner that the request named; null follows the environment. */
   readonly runnerId: string | null;
   /**
-   * Attempt, step and output of the action that it is for, such as `1.0.`; null for an execution of
-   * its own.
+   * Attempt, step and output of the action that it works for, such as `1.0.`; null for an execution without an action.
    */
   readonly stepKey: string | null;
   readonly queueRevision: number;
   /** Number of the newest output block; 0 before the first. */
   readonly lastSequence: number;
-  /** The conversation that it goes on with; undefined for one that begins a conversation. */
+  /** The conversation that it continues; undefined for one that begins a conversation. */
   readonly earlier: EarlierExecution | undefined;
 }
 
-/** The columns that an execution is read from. */
+/** The columns from which an execution is read. */
 type StoredColumns =
   | "body"
   | "progress"
@@ -254,7 +253,7 @@ export async function updateAgentExecution(
   return after as FoundAgentExecution;
 }
 
-/** Removes an execution for good, with its inputs and its output. */
+/** Removes an execution permanently, with its inputs and its output. */
 export async function removeAgentExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -277,7 +276,7 @@ export async function removeAgentExecution(
   });
 }
 
-/** Returns the facts of an agent execution for its events, which only its creator may be allowed to see. */
+/** Returns the facts of an agent execution for its events, which may be visible only to its creator. */
 export function agentExecutionFacts({ metadata, status }: AgentExecution): EventFacts {
   const creatorId = metadata?.creator?.id ?? null;
   const environmentId = status?.usedEnvironments[0]?.environmentId ?? null;

@@ -12,7 +12,7 @@ import { inputOfRow } from "./agent-input.ts";
 export interface InputQuery {
   /** True to include inputs that no longer wait, all in the order of their arrival. */
   readonly includePast: boolean;
-  /** Key of the last input on the page before. */
+  /** Key of the last input on the previous page. */
   readonly after: number | undefined;
   readonly limit: number;
 }
@@ -36,7 +36,8 @@ export async function findReviewPage(
   after: number | undefined,
   limit: number,
 ): Promise<ListedRow<AgentInput>[]> {
-  // Part of the stored JSON: in a text its quotation marks have escapes, and a value of a map is no object.
+  // A fragment of the stored JSON: within a text its quotation marks would be escaped, and a map value is not an
+  // object.
   const reviews = inputsOf(db, executionId).where(contains("agent_input.body", '"review":{'));
   return inputRows(db, executionId, reviews, "number", { after, limit });
 }
@@ -62,7 +63,7 @@ async function inputRows(
     after: after === undefined ? undefined : [after],
   } as const;
   const rows = await firstOfFew(query, order, limit);
-  // Inputs of one execution differ by their key; the id only completes the form of the token.
+  // Inputs of one execution differ by their key; the id only completes the format of the token.
   return rows.map((row) =>
     listedRow(
       row,

@@ -4,11 +4,11 @@ import type { Handle, Reader, WriteTransaction } from "../store.ts";
 import { nextDeliveryPlace } from "./agent-delivery.ts";
 import { inputOfRow, turnText } from "./agent-input.ts";
 
-/** Inputs that were seen in one turn, by their places in the order of delivery. */
+/** Inputs that were seen in one turn, by their positions in the order of delivery. */
 export interface TurnPlaces {
-  /** The last place before the turn. */
+  /** The last position before the turn. */
   readonly after: number;
-  /** Its last place. */
+  /** The last position of the turn. */
   readonly through: number;
 }
 
@@ -42,7 +42,7 @@ const deleteImages = prepared<Range, unknown>((db, { executionId, after, through
     ),
 );
 
-/** Removes what was delivered with the inputs of turns that nobody asks for again: options, settings and images. */
+/** Removes data delivered with the inputs of turns that are not requested again: options, settings and images. */
 export async function removeTurnData(
   tx: WriteTransaction,
   executionId: Handle<"agent_execution">,
@@ -65,7 +65,7 @@ const selectSeen = prepared<{ executionId: string; fence: number; after: number 
       .orderBy("place"),
 );
 
-/** Returns the ids of the inputs that the agent received under a lease after a place, in the order of delivery. */
+/** Returns the ids of the inputs that the agent received under a lease after a position, in the order of delivery. */
 export async function findTurnInputIds(
   db: Reader,
   executionId: Handle<"agent_execution">,
@@ -118,7 +118,7 @@ const setDeliveredAgain = prepared<{ executionId: string; inputId: string; place
       .where("input_id", "=", inputId),
 );
 
-/** Has inputs that the agent has received delivered again, before those that it has not received yet. */
+/** Makes inputs that the agent has received be delivered again, before those that it has not received yet. */
 export async function deliverTurnAgain(
   tx: WriteTransaction,
   executionId: Handle<"agent_execution">,

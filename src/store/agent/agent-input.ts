@@ -23,7 +23,7 @@ export interface StoredInput {
   readonly input: AgentInput;
   /** Order of arrival, from 1. */
   readonly number: number;
-  /** Order of delivery, among those that wait or among those that no longer do. */
+  /** Order of delivery, among waiting inputs or among those no longer waiting. */
   readonly place: number;
   readonly steer: boolean;
   readonly turn: InputTurn;
@@ -140,7 +140,7 @@ const setPlace = prepared<{ executionId: string; inputId: string; place: number;
       .where("input_id", "=", inputId),
 );
 
-/** Moves waiting inputs to other places. */
+/** Moves waiting inputs to other positions. */
 export async function setPlaces(
   tx: WriteTransaction,
   executionId: Handle<"agent_execution">,

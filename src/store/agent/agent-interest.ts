@@ -141,7 +141,7 @@ const selectOfEnvironment = prepared<{ organizationId: string; environmentId: st
       .orderBy("execution_id"),
 );
 
-/** Returns the interests in an environment, in whatever phase. */
+/** Returns the interests in an environment, for any phase. */
 export async function findInterestsInEnvironment(
   db: Reader,
   { organizationId }: Scope,

@@ -18,7 +18,7 @@ const BLOCKS_PER_READ = 16;
 /** The view and position of a list of an execution's output. */
 export interface OutputQuery {
   readonly folded: boolean;
-  /** Number of the last block on the page before. */
+  /** Number of the last block on the previous page. */
   readonly after: number | undefined;
   readonly limit: number;
 }
@@ -82,7 +82,7 @@ async function findPageOfPart(
 
 type OutputExpressions = ExpressionBuilder<Schema, "agent_output">;
 
-/** Selects the other blocks of a row's key, before or behind it, up to a number. */
+/** Selects the other blocks with a row's key, before or after it, up to a number. */
 const othersOf = (eb: OutputExpressions, operator: "<" | ">", through: number) =>
   eb
     .selectFrom("agent_output as other")
@@ -99,7 +99,9 @@ const isReplaced = (eb: OutputExpressions) =>
     REPLACED_KEYS.map((key) => sql.lit<string>(key)),
   );
 
-/** The condition that a row has a place in the folded view: merged blocks have that of the first, others of the last. */
+/**
+ * The condition that a row has a place in the folded view: merged blocks take that of the first, others of the last.
+ */
 const isShown = (eb: OutputExpressions, through: number) =>
   eb.or([
     eb("agent_output.fold_key", "is", null),
@@ -107,7 +109,7 @@ const isShown = (eb: OutputExpressions, through: number) =>
     eb.and([eb.not(isReplaced(eb)), eb.not(eb.exists(othersOf(eb, "<", through)))]),
   ]);
 
-/** The bytes that a row of the folded view has at most. */
+/** Maximum bytes of a row in the folded view. */
 const foldedBytes = (eb: OutputExpressions, through: number) =>
   eb
     .case()
@@ -150,13 +152,13 @@ const selectOfKey = prepared<
 /** Identifies blocks of one key. */
 export interface FoldStart {
   readonly key: string;
-  /** The folded block so far; undefined to begin with the first. */
+  /** The folded block so far; undefined to start from the first block. */
   readonly before?: AgentOutputBlock | undefined;
-  /** Number of the last block that is folded. Default: that of the last there is. */
+  /** Number of the last block to fold. Default: that of the newest. */
   readonly through?: number | undefined;
 }
 
-/** Returns the folded block of a key; undefined where there is none any more. */
+/** Returns the folded block of a key; undefined if there is none any more. */
 export async function findFolded(
   db: Reader,
   executionId: Handle<"agent_execution">,
@@ -188,13 +190,13 @@ const selectChanged = prepared<
     .limit(limit),
 );
 
-/** A block of an execution's output, and what it folds with. */
+/** A block of an execution's output, and the key it folds with. */
 export interface ChangedBlock {
   readonly key: string | null;
   readonly block: AgentOutputBlock;
 }
 
-/** Returns up to `limit` blocks of a part after a number, without those that a later block has changed. */
+/** Returns up to `limit` blocks of a part after a number, without blocks that a later block has changed. */
 export async function findChangedOutput(
   db: Reader,
   { executionId, through }: OutputPart,

@@ -85,8 +85,7 @@ const clearFirstTurn = prepared<{ id: string }, unknown>((db, { id }) =>
 );
 
 /**
- * Takes the options of the first turn that the execution was started with; they are returned only
- * once.
+ * Removes and returns the options of the first turn that the execution was started with; they are returned only once.
  */
 export async function takeFirstTurn(
   tx: WriteTransaction,

@@ -36,7 +36,7 @@ const selectDraft = prepared<AuthorKey & { id: string }, Pick<AgentReviewDraftTa
       .where(unindexed("agent_review_draft.author_principal"), "=", principal),
 );
 
-/** Returns a draft of its author; undefined for one that is absent or somebody else's. */
+/** Returns a draft of its author; undefined if it does not exist or belongs to another author. */
 export async function findReviewDraft(db: Reader, author: Author, id: string): Promise<Draft | undefined> {
   const [row] = await selectDraft(db, { ...keyOf(author), id });
   return row && fromBody(DraftSchema, row.body);
@@ -99,7 +99,7 @@ const insertRow = prepared<AgentReviewDraftTable, unknown>((db, row) =>
   }),
 );
 
-/** Writes a new draft. A draft is a note of its author: nothing is recorded of it. */
+/** Writes a new draft. Drafts are private notes of their author and are not recorded. */
 export async function insertReviewDraft(tx: WriteTransaction, author: Author, draft: Draft): Promise<void> {
   await insertRow(tx.db, {
     id: draft.id,
@@ -146,7 +146,7 @@ const deleteRowsOf = prepared<{ organizationId: string; authorId: string }, unkn
       .where("author_id", "=", authorId),
 );
 
-/** Removes all drafts of somebody who leaves the organization. */
+/** Removes all drafts of a member who leaves the organization. */
 export async function removeReviewDraftsOf(
   tx: WriteTransaction,
   { organizationId }: Scope,

@@ -9,8 +9,8 @@ export interface AgentTable {
   organization_id: string | null;
   name: string;
   /**
-   * 1 for the agent that is used when a request names none: at most one per organization, and one
-   * for all of them.
+   * 1 for the agent that is used when a request names none: at most one per organization, and one for the
+   * installation.
    */
   is_default: number;
   /** AgentForm by number. */
@@ -46,7 +46,7 @@ export interface AgentExecutionTable {
   /** Key chosen by the parent, which makes a repeated start idempotent. */
   start_key: string | null;
   action_id: string | null;
-  /** Attempt, step and output of the action that it is for, such as `1.0.`. */
+  /** Attempt, step and output of the action that it works for, such as `1.0.`. */
   step_key: string | null;
   /** AgentExecution.Phase by number. */
   phase: number;
@@ -58,20 +58,20 @@ export interface AgentExecutionTable {
   /** Time of the last change of the body or the progress. */
   changed_at: number;
   stopped_at: number | null;
-  /** TurnOptions of its first turn, in JSON; null once a turn has taken them. */
+  /** TurnOptions of its first turn, in JSON; null once a turn has used them. */
   first_turn: string | null;
-  /** Id of the execution whose conversation it goes on with, which may have been removed; null for none. */
+  /** Id of the execution whose conversation it continues, which may have been removed; null for none. */
   earlier_id: string | null;
   /** Number of the last block before it in its conversation; 0 without an earlier execution. */
   earlier_sequence: number;
-  /** 1 when it is a branch of the conversation, which the earlier execution may go on with, too. */
+  /** 1 when it is a branch of the conversation, which the earlier execution may also continue. */
   is_fork: number;
-  /** Set of RunOrigin by bits: who started the executions that it descends from; 0 unless it goes on with one. */
+  /** Set of RunOrigin by bits: who started the executions that it descends from; 0 unless it continues one. */
   origins: number;
-  /** JSON of usage, mode and activity, which change often; put into the status when it is read. */
+  /** JSON of usage, mode and activity, which change often; merged into the status when it is read. */
   progress: string;
   body: string;
-  /** When retention took it away: no reader finds it, and its parts go in portions. Null for all others. */
+  /** Time at which retention hid it from all readers; its parts are removed in portions. Null for all others. */
   removed_at?: number | null;
 }
 
@@ -91,7 +91,7 @@ export interface AgentInputTable {
   place: number;
   /** AgentInputReceipt by number. */
   receipt: number;
-  /** Fence of the lease that it was delivered under, or seen under; 0 before. */
+  /** Fence of the lease under which it was delivered or seen; 0 before. */
   fence: number;
   /** 1 when it is delivered into the current turn. */
   steer: number;
@@ -130,7 +130,7 @@ export interface AgentInterestTable {
   environment_phase: string | null;
 }
 
-/** Drafts of reviews of what executions have changed. */
+/** Drafts of reviews of the changes that executions have made. */
 export interface AgentReviewDraftTable {
   id: string;
   organization_id: string;

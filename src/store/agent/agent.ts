@@ -65,8 +65,8 @@ const selectDefaults = prepared<{ organizationId: string }, AgentTable>((db, { o
 );
 
 /**
- * Returns the agent that is used when a request names none: the organization's own default, or else
- * that of all.
+ * Returns the agent that is used when a request names none: the organization's own default, or else the default of the
+ * installation.
  */
 export async function findDefaultAgent(db: Reader, scope: Scope): Promise<RegisteredAgent | undefined> {
   const found = (await selectDefaults(db, { organizationId: scope.organizationId })).map(agentOfRow);
@@ -74,8 +74,8 @@ export async function findDefaultAgent(db: Reader, scope: Scope): Promise<Regist
 }
 
 /**
- * Returns the agents that an organization sees: it has 100 of its own at most, and the operator registers the others.
- * Their programs are left out, since each may be 1 MiB long and other writes wait for the one that reads this.
+ * Returns the agents that an organization sees: at most 100 of its own, and those that the operator registered. Their
+ * programs are omitted, since each may be 1 MiB long and other writes wait for the one that reads this.
  */
 export async function findVisibleAgents(db: Reader, { organizationId }: Scope): Promise<VisibleAgent[]> {
   const rows = await builderOf(db)
@@ -113,7 +113,7 @@ export async function findAgents(db: Reader): Promise<RegisteredAgent[]> {
   const rows = await builderOf(db)
     .selectFrom("agent")
     .selectAll()
-    // Those of all first, also on an engine that sorts nulls to the end.
+    // Agents of the installation first, also on an engine that sorts nulls last.
     .orderBy("organization_id", (order) => order.asc().nullsFirst())
     .orderBy("name")
     .execute();
@@ -155,7 +155,7 @@ export async function updateRegisteredAgent(
   tx.record({ ...change, before: bodyOf(before), after: body });
 }
 
-/** Inserts an agent of an organization alone. */
+/** Inserts an agent that belongs to one organization. */
 export function insertOwnAgent(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -164,7 +164,7 @@ export function insertOwnAgent(
   return insertAgent(tx, { ...registered, organizationId });
 }
 
-/** Changes an agent of an organization alone, and its program. */
+/** Changes an agent that belongs to one organization, and its program. */
 export async function updateOwnAgent(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -183,7 +183,7 @@ export async function updateOwnAgent(
   tx.record({ ...change, before: bodyOf(before), after: body });
 }
 
-/** Removes an agent of an organization alone; its executions still name it. */
+/** Removes an agent that belongs to one organization; its executions still name it. */
 export function removeOwnAgent(
   tx: WriteTransaction,
   { organizationId }: Scope,

@@ -18,14 +18,14 @@ export interface ApprovalFilter {
   readonly states: readonly ApprovalState[];
   readonly agentExecutionIds: readonly string[];
   readonly workflowExecutionIds: readonly string[];
-  /** Subject that sees only what it may read; undefined for one that reads all. */
+  /** Subject whose readable approvals are listed; undefined for one that may read all. */
   readonly reader: ApprovalReader | undefined;
 }
 
 /** A subject, and its groups. */
 export interface ApprovalReader extends Pick<Subject, "id" | "principal"> {
   readonly groupIds: readonly string[];
-  /** Those of them whose shared agent executions it may read. */
+  /** Those groups whose shared agent executions it may read. */
   readonly sharingGroupIds: readonly string[];
 }
 

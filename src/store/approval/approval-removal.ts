@@ -5,7 +5,7 @@ import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import { type AskedKey, approvalOfRow, changeOf, type FoundApproval, recordOf } from "./approval.ts";
 import type { ApprovalTable } from "./approval-schema.ts";
 
-// With the organization's index the engine would read all that is asked in the organization.
+// With the organization's index the engine would read all approvals of the organization.
 const selectOfExecution = prepared<AskedKey, ApprovalTable>((db, { organizationId, agentExecutionId }) =>
   db
     .selectFrom("approval")
@@ -25,7 +25,7 @@ export async function removeApprovalsOf(
   for (const row of rows) await removeApproval(tx, { organizationId }, approvalOfRow(row));
 }
 
-/** Returns up to `limit` approvals that a workflow's executions and the steps of their actions have asked for. */
+/** Returns up to `limit` approvals that a workflow's executions and the steps of their actions have requested. */
 export async function findApprovalsOfWorkflow(
   db: Reader,
   { organizationId }: Scope,

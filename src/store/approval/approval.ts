@@ -15,7 +15,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Found, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { ApprovalTable } from "./approval-schema.ts";
 
-/** An approval that was found or asked in the scope of the caller. */
+/** An approval that was found or requested in the scope of the caller. */
 export type FoundApproval = Found<Approval, "approval">;
 
 /** Returns the SHA-256 of a text in UTF-8, in lower-case hexadecimal digits. */
@@ -23,7 +23,7 @@ export function digestOf(text: string): string {
   return createHash("sha256").update(text, "utf8").digest("hex");
 }
 
-/** Returns the approval of a row. */
+/** Converts a row to an approval. */
 export function approvalOfRow({ body }: Pick<ApprovalTable, "body">): FoundApproval {
   return fromBody(ApprovalSchema, body) as FoundApproval;
 }
@@ -42,19 +42,21 @@ export async function findApproval(db: Reader, scope: Scope, id: string): Promis
   return row && approvalOfRow(row);
 }
 
-/** The asker: an agent execution, a step of an action that asks by itself, or an execution of a workflow as a whole. */
+/**
+ * The requester: an agent execution, a step of an action that asks directly, or an execution of a workflow as a whole.
+ */
 export type AskerKey =
   | { readonly agentExecutionId: string }
   | { readonly actionId: string }
   | { readonly workflowExecutionId: string };
 
-/** Names what an agent execution asks for. */
+/** Identifies what an agent execution requests. */
 export interface AskedKey {
   readonly organizationId: string;
   readonly agentExecutionId: string;
 }
 
-// With the organization's index the engine would read all that is asked in the organization.
+// With the organization's index the engine would read all approvals of the organization.
 const selectPendingOfExecution = prepared<AskedKey, ApprovalTable>(
   (db, { organizationId, agentExecutionId }) =>
     db
@@ -90,7 +92,7 @@ const selectPendingOfWhole = prepared<{ organizationId: string; workflowExecutio
       .orderBy("id"),
 );
 
-/** Returns what somebody asks for and nobody has decided, oldest first. */
+/** Returns the undecided approvals of a requester, oldest first. */
 export async function findPendingApprovals(
   db: Reader,
   { organizationId }: Scope,
@@ -117,7 +119,7 @@ const selectOfToolCall = prepared<AskedKey & { toolCallId: string }, ApprovalTab
       .orderBy("id"),
 );
 
-/** Returns what an agent execution has asked for under the id of a tool call, oldest first. */
+/** Returns the approvals that an agent execution has requested under the id of a tool call, oldest first. */
 export async function findApprovalsOfToolCall(
   db: Reader,
   { organizationId }: Scope,
@@ -137,7 +139,7 @@ const selectOfStep = prepared<{ organizationId: string; actionId: string; stepIn
       .where(unindexed("approval.organization_id"), "=", organizationId),
 );
 
-/** Returns what an approval step of an action has asked for, in whichever attempt. */
+/** Returns the approval that an approval step of an action has requested, in any attempt. */
 export async function findApprovalOfStep(
   db: Reader,
   { organizationId }: Scope,
@@ -158,7 +160,7 @@ export async function findPendingApprovalIds(
   const rows = await builderOf(db)
     .selectFrom("approval")
     .select(["id", "agent_execution_id"])
-    // With the organization's index the engine would read all that is pending in the organization.
+    // With the organization's index the engine would read all pending approvals of the organization.
     .where(unindexed("approval.organization_id"), "=", scope.organizationId)
     .where("phase", "=", State.PENDING)
     .where("agent_execution_id", "in", agentExecutionIds)
@@ -177,7 +179,7 @@ export async function insertApproval(
 ): Promise<FoundApproval> {
   const { asker, creator } = approval;
   const stepIndex = asker?.stepIndex;
-  // A step may ask for another push, when what it pushes has changed.
+  // A step may request another push when the content to push has changed.
   const mayAskAgain = approval.kind === Kind.PUSH;
   await builderOf(tx.db)
     .insertInto("approval")
@@ -224,7 +226,7 @@ const OPERATIONS: Readonly<Partial<Record<State, string>>> = {
   [State.CANCELLED]: "approval/cancelled",
 };
 
-/** Changes an approval: one decision more, or its end. */
+/** Changes an approval: adds a decision, or ends it. */
 export async function updateApproval(
   tx: WriteTransaction,
   scope: Scope,
@@ -241,7 +243,7 @@ export async function updateApproval(
   tx.record({
     ...changeOf(scope, after),
     kind: "updated",
-    // One of several approvals that are needed leaves it pending.
+    // When several approvals are needed, one of them leaves it pending.
     operation: OPERATIONS[after.state] ?? "approval/approved",
     reason:
       after.decisions.length > before.decisions.length
@@ -264,7 +266,7 @@ const selectExpired = prepared<{ now: number; limit: number }, { id: string; org
       .limit(limit),
 );
 
-/** Returns up to `limit` pending approvals whose time has run out. For jobs, so without a scope. */
+/** Returns up to `limit` pending approvals that have timed out. For jobs, so without a scope. */
 export async function findExpiredApprovals(
   db: Reader,
   now: number,
@@ -273,13 +275,16 @@ export async function findExpiredApprovals(
   return selectExpired(db, { now, limit });
 }
 
-/** Returns what a change of an approval is about. */
+/** Returns the facts of a change of an approval. */
 export function changeOf({ organizationId }: Scope, { id, creator }: Approval) {
   const facts: Partial<EventFacts> = { creatorId: creator?.id ?? null, ownerId: creator?.id ?? null };
   return { organizationId, type: "approval", id, facts } as const;
 }
 
-/** Returns what the audit log keeps of an approval: what is asked stays in the approval, which can be removed. */
+/**
+ * Returns the parts of an approval that the audit log keeps: the request itself stays in the approval, which can be
+ * removed.
+ */
 export function recordOf(approval: Approval): string {
   const kept = clone(ApprovalSchema, approval);
   kept.title = "";
@@ -289,7 +294,7 @@ export function recordOf(approval: Approval): string {
   return toBody(ApprovalSchema, kept);
 }
 
-/** Wakes the listeners of the agent execution, whose status shows what is pending. */
+/** Wakes the listeners of the agent execution, whose status includes pending approvals. */
 function touchAsker(tx: WriteTransaction, { asker }: Approval): void {
   if (asker?.agentExecutionId) tx.touch(asker.agentExecutionId);
 }

@@ -37,7 +37,7 @@ const selectPushesOfAction = prepared<{ organizationId: string; actionId: string
       .orderBy("id", "desc"),
 );
 
-/** Returns the approvals of pushes that a step of an action has asked for, in whichever attempts, the newest first. */
+/** Returns the approvals of pushes that a step of an action has requested, in any attempt, the newest first. */
 export async function findPushApprovalsOfStep(
   db: Reader,
   { organizationId }: Scope,
@@ -48,7 +48,7 @@ export async function findPushApprovalsOfStep(
   return rows.map(approvalOfRow).filter(({ asker }) => asker?.stepIndex === stepIndex);
 }
 
-/** Records that what was approved is carried out. */
+/** Records that an approved push is carried out. */
 export async function updateCarriedOut(
   tx: WriteTransaction,
   scope: Scope,

@@ -12,7 +12,7 @@ export interface DueEnvironment {
   readonly bytes: number;
 }
 
-/** Returns which environments {@link findArchivable} would. */
+/** Returns the environments that {@link findArchivable} would return. */
 export function findArchivableIds(
   db: Reader,
   scope: Scope,
@@ -24,7 +24,7 @@ export function findArchivableIds(
     .execute();
 }
 
-/** Returns which environments {@link findDeletable} would. */
+/** Returns the environments that {@link findDeletable} would return. */
 export function findDeletableIds(
   db: Reader,
   scope: Scope,
@@ -59,8 +59,8 @@ const archivable = (db: Reader, { organizationId }: Scope, stoppedUntil: number,
     .limit(limit);
 
 /**
- * Returns up to `limit` environments of the scope that were archived by `archivedUntil` and are not
- * wanted deleted yet.
+ * Returns up to `limit` environments of the scope that were archived by `archivedUntil` and whose deletion is not yet
+ * requested.
  */
 export async function findDeletable(
   db: Reader,
@@ -86,8 +86,8 @@ export interface ScopedEnvironment extends Scope {
 }
 
 /**
- * Returns up to `limit` environments of all organizations that are wanted running although their
- * lifetime ended by `until`, by id ascending after `afterId`.
+ * Returns up to `limit` environments of all organizations that should run although their lifetime ended by `until`, by
+ * id ascending after `afterId`.
  * @param organizationId of the environments; default any
  */
 export async function findPastLifetime(

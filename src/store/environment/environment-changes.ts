@@ -16,7 +16,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { EnvironmentChangesTable, EnvironmentFileDiffTable } from "./environment-schema.ts";
 
-/** A diff against one base, whose files are rows of their own. */
+/** A diff against one base, whose files have rows of their own. */
 export interface StoredDiff {
   /** DiffBase by number. */
   readonly base: number;
@@ -24,7 +24,7 @@ export interface StoredDiff {
   readonly filesLeftOut: number;
 }
 
-/** The changes of an environment, with the values that not everybody sees. */
+/** The changes of an environment, with the values that only some callers see. */
 export interface StoredChanges {
   readonly changes: EnvironmentChanges;
   readonly diffs: readonly StoredDiff[];
@@ -45,7 +45,7 @@ const selectChanges = prepared<Key, EnvironmentChangesTable>((db, { environmentI
     .where(unindexed("environment_changes.organization_id"), "=", organizationId),
 );
 
-/** Returns what was reported of an environment last, which may be gone; undefined when nothing was. */
+/** Returns the last report of an environment, which may have been removed; undefined if there was none. */
 export async function findChanges(
   db: Reader,
   { organizationId }: Scope,
@@ -55,7 +55,7 @@ export async function findChanges(
   return row && changesOfRow(row);
 }
 
-/** Returns what was reported of environments last, by their ids. */
+/** Returns the last reports of environments, by their ids. */
 export async function findChangesOf(
   db: Reader,
   { organizationId }: Scope,
@@ -73,7 +73,7 @@ export async function findChangesOf(
 
 function changesOfRow(row: EnvironmentChangesTable): StoredChanges {
   const changes = fromBody(EnvironmentChangesSchema, row.body);
-  // A report that changes nothing else is written here alone.
+  // A report without other changes is written only here.
   changes.refreshedAt = timestampFromMs(row.refreshed_at);
   return {
     changes,
@@ -84,12 +84,12 @@ function changesOfRow(row: EnvironmentChangesTable): StoredChanges {
   };
 }
 
-/** A diff to store, with its files in their order, each as the text of EnvironmentFileDiff. */
+/** A diff to store, with its files in order, each as the text of EnvironmentFileDiff. */
 export interface NewDiff extends StoredDiff {
   readonly bodies: readonly string[];
 }
 
-/** Returns a diff as it is stored, with the digest of what it shows. */
+/** Returns a diff in its stored form, with a digest of its contents. */
 export function newDiff(base: number, files: readonly EnvironmentFileDiff[], filesLeftOut: number): NewDiff {
   const bodies = files.map((file) => toBody(EnvironmentFileDiffSchema, file));
   const digest = createHash("sha256")
@@ -99,8 +99,8 @@ export function newDiff(base: number, files: readonly EnvironmentFileDiff[], fil
 }
 
 /**
- * Stores what has changed in an environment, instead of what was stored before. Wakes no listeners.
- * @param before what is stored now
+ * Stores the changes of an environment, replacing the stored ones. Wakes no listeners.
+ * @param before the stored changes
  */
 export async function storeChanges(
   tx: WriteTransaction,
@@ -140,7 +140,7 @@ export async function storeChanges(
   }
 }
 
-/** Number of rows of one statement; each has five values, and engines bound the values. */
+/** Number of rows per statement; each has five values, and engines limit the values of a statement. */
 const ROWS_AT_ONCE = 200;
 
 async function replaceFiles(
@@ -174,7 +174,7 @@ const setRefreshed = prepared<Key & { now: number }, unknown>((db, { environment
     .where(unindexed("environment_changes.organization_id"), "=", organizationId),
 );
 
-/** Records that an environment was looked at, and is as it was. */
+/** Records that an environment was checked and has not changed. */
 export async function touchChanges(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -188,7 +188,7 @@ export interface FileDiffQuery {
   readonly environmentId: string;
   /** DiffBase by number. */
   readonly base: number;
-  /** Place of the last file on the page before. */
+  /** Position of the last file on the previous page. */
   readonly after: number | undefined;
   readonly limit: number;
 }
@@ -270,7 +270,7 @@ const deleteUnowned = prepared<Key, unknown>((db, { environmentId, organizationI
     ),
 );
 
-/** Removes what was reported of an environment that is gone, once no agent run and no action belong to it. */
+/** Removes the report of a removed environment, once no agent execution and no action belong to it. */
 export async function removeUnownedChanges(
   tx: WriteTransaction,
   { organizationId }: Scope,

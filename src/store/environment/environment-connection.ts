@@ -15,13 +15,13 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { EnvironmentEgressTable } from "./environment-schema.ts";
 
-/** The counts that are kept with the connections of an environment. */
+/** The counts stored with the connections of an environment. */
 export interface StoredEgress extends ConnectionCounts {
   /** The creator of the environment. */
   readonly creator: { readonly id: string; readonly principal: number };
   /** Id of the action that the environment was created for; null for none. */
   readonly actionId: string | null;
-  /** True if there were more connections than are kept. */
+  /** True if there were more connections than are stored. */
   readonly leftOut: boolean;
 }
 
@@ -35,7 +35,7 @@ const selectEgress = prepared<Key, EnvironmentEgressTable>((db, { environmentId,
     .where(unindexed("environment_egress.organization_id"), "=", organizationId),
 );
 
-/** Returns what was reported of an environment's connections, which may be gone; undefined when nothing was. */
+/** Returns the reported connections of an environment, which may have been removed; undefined if none were reported. */
 export async function findEgress(
   db: Reader,
   { organizationId }: Scope,
@@ -53,7 +53,7 @@ export async function findEgress(
   );
 }
 
-/** Returns those of the ids that connections of an environment have. */
+/** Returns those of the given ids that connections of an environment have. */
 export async function findConnectionIds(
   db: Reader,
   { organizationId }: Scope,
@@ -73,8 +73,8 @@ export async function findConnectionIds(
 
 /**
  * Adds connections to those of an environment.
- * @param before what is stored now
- * @param after what is to be stored, with the numbers of all connections
+ * @param before the stored values
+ * @param after the values to store, with the numbers of all connections
  */
 export async function addConnections(
   tx: WriteTransaction,
@@ -109,7 +109,7 @@ export async function addConnections(
   await db.insertInto("environment_connection").values(rows).execute();
 }
 
-/** Records that hosts were refused to the work in an environment. The environment itself stays as it is. */
+/** Records that the work in an environment was denied access to hosts. The environment itself does not change. */
 export function recordRefusals(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -139,7 +139,7 @@ export function recordRefusals(
 /** The position of a page of connections. */
 export interface ConnectionQuery {
   readonly environmentId: string;
-  /** Place of the last connection on the page before. */
+  /** Position of the last connection on the previous page. */
   readonly after: number | undefined;
   readonly limit: number;
 }
@@ -199,7 +199,7 @@ const deleteUnowned = prepared<Key, unknown>((db, { environmentId, organizationI
     ),
 );
 
-/** Removes the connections of an environment that is gone, once no agent run and no action belong to it. */
+/** Removes the connections of a removed environment, once no agent execution and no action belong to it. */
 export async function removeUnownedConnections(
   tx: WriteTransaction,
   { organizationId }: Scope,

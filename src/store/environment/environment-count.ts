@@ -18,8 +18,8 @@ export async function countRunningEnvironments(db: Reader, scope: Scope): Promis
 }
 
 /**
- * Returns the number of environments of a creator, leaving one out. Those whose deletion is wanted
- * count only while they run.
+ * Returns the number of environments of a creator, excluding one. Those whose deletion is requested count only while
+ * they run.
  */
 export async function countEnvironmentsOfCreator(
   db: Reader,

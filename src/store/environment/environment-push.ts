@@ -9,7 +9,7 @@ export interface RecordedPush {
   readonly force: boolean;
 }
 
-/** Records that a push of an environment begins. It changes no row: what it leaves is at the remote. */
+/** Records that a push of an environment begins. It changes no row: its result is at the remote. */
 export function recordPush(
   tx: WriteTransaction,
   { organizationId }: Scope,

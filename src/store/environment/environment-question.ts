@@ -17,7 +17,7 @@ export function questionsFor(runnerId: string): string {
   return `questions for ${runnerId}`;
 }
 
-/** Whose question it is, and until when somebody waits. */
+/** The asker of a question, and the time until which it waits. */
 export interface QuestionFacts {
   readonly runnerId: string;
   readonly askerId: string;
@@ -70,7 +70,7 @@ const selectOpen = prepared<OfRunner, Pick<EnvironmentQuestionTable, "asker_id">
       .where("answer", "is", null),
 );
 
-/** Returns who asked what a runner has not answered: an id for each question. */
+/** Returns the askers of a runner's unanswered questions, with the id of each question. */
 export async function findAskers(
   db: Reader,
   { organizationId }: Scope,
@@ -93,7 +93,7 @@ const selectUnanswered = prepared<OfRunner, Pick<EnvironmentQuestionTable, "body
       .orderBy("id"),
 );
 
-/** Returns the questions for a runner that it has not answered, in the order in which they were asked. */
+/** Returns the unanswered questions for a runner, in the order in which they were asked. */
 export async function findUnansweredQuestions(
   db: Reader,
   { organizationId }: Scope,
@@ -118,7 +118,7 @@ const selectOfAsker = prepared<OfAsker, Pick<EnvironmentQuestionTable, "body">>(
       .orderBy("id"),
 );
 
-/** Returns the questions about an environment of somebody who asked for them, answered or not. */
+/** Returns an asker's questions about an environment, answered or not. */
 export async function findQuestionsOf(
   db: Reader,
   { organizationId }: Scope,
@@ -141,7 +141,7 @@ const selectById = prepared<
     .where(unindexed("environment_question.organization_id"), "=", organizationId),
 );
 
-/** A question for its runner, and for those who wait. */
+/** A question as its runner and its waiting caller need it. */
 export interface AskedQuestion {
   readonly runnerId: string;
   readonly endsAt: number;
@@ -150,7 +150,7 @@ export interface AskedQuestion {
   readonly answer: AnswerRequestRequest | undefined;
 }
 
-/** Returns a question; undefined once nobody waits for it any more. */
+/** Returns a question; undefined once nothing waits for it. */
 export async function findQuestion(
   db: Reader,
   { organizationId }: Scope,
@@ -177,7 +177,7 @@ const setProgress = prepared<ById & { endsAt: number; body: string }, unknown>(
       .where("answer", "is", null),
 );
 
-/** Stores the progress of a question without an answer, and its new end, and wakes who waits for it. */
+/** Stores the progress of an unanswered question, and its new end, and wakes its waiting caller. */
 export async function recordProgress(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -198,7 +198,7 @@ const setAnswer = prepared<ById & { answer: Uint8Array }, unknown>((db, { id, or
     .where("answer", "is", null),
 );
 
-/** Stores the answer to a question that has none, and wakes who waits for it. */
+/** Stores the answer to a question that has none, and wakes its waiting caller. */
 export async function recordAnswer(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -216,7 +216,7 @@ const deleteById = prepared<ById, unknown>((db, { id, organizationId }) =>
     .where(unindexed("environment_question.organization_id"), "=", organizationId),
 );
 
-/** Removes a question that nobody waits for any more. */
+/** Removes a question that nothing waits for any more. */
 export async function removeQuestion(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -226,8 +226,8 @@ export async function removeQuestion(
 }
 
 /**
- * Returns the organizations of up to `limit` questions that ended before `cutoff`, of servers that were killed while
- * somebody waited. For the system, so without a scope.
+ * Returns the organizations of up to `limit` questions that ended before `cutoff`, left by servers that were killed
+ * while a caller waited. For the system, so without a scope.
  */
 export function findEndedQuestions(db: Reader, cutoff: number, limit: number): Promise<Scope[]> {
   return builderOf(db)

@@ -17,21 +17,23 @@ export interface EnvironmentTable {
   counted: number;
   search_text: string;
   body: string;
-  /** Time since which it has been stopped, or out of the archive when that is later; null while it is not stopped. */
-  stopped_at: number | null;
   /**
-   * End of its lifetime: it is stopped then, and with a strict lifetime cannot be started again.
+   * Time since which it has been stopped, or since it left the archive if that is later; null while it is not stopped.
    */
+  stopped_at: number | null;
+  /** End of its lifetime: it is then stopped, and with a strict lifetime cannot be started again. */
   lockdown_at: number | null;
   /** Id of the security policy that applies in it. */
   security_policy_id: string | null;
   /** Setters of its source, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
-  /** JSON of the subjects that have sent to its agents by the role of a group, also to those that are gone; null for none. */
+  /**
+   * JSON of the subjects that have sent to its agents through a group role, including to removed ones; null for none.
+   */
   steered_by?: string | null;
 }
 
-/** The changes of an environment, as its runner reported it last. */
+/** The changes of an environment, as last reported by its runner. */
 export interface EnvironmentChangesTable {
   /** Id of the environment, which may have been removed. */
   environment_id: string;
@@ -39,7 +41,7 @@ export interface EnvironmentChangesTable {
   /** The creator of the environment. */
   creator_id: string;
   creator_principal: number;
-  /** Id of the action that the environment was created for, with which the row goes; null for none. */
+  /** Id of the action that the environment was created for, with which the row is removed; null for none. */
   action_id: string | null;
   refreshed_at: number;
   /** Number of reports that changed anything. */
@@ -56,30 +58,30 @@ export interface EnvironmentFileDiffTable {
   organization_id: string;
   /** DiffBase by number. */
   base: number;
-  /** Place in the diff, from 1. */
+  /** Position in the diff, from 1. */
   place: number;
   /** EnvironmentFileDiff. */
   body: string;
 }
 
-/** A question about an environment, which its runner answers; the row goes with the call that waits for the answer. */
+/** A question about an environment for its runner; the row is removed with the call that waits for the answer. */
 export interface EnvironmentQuestionTable {
   id: string;
   organization_id: string;
-  /** Id of the runner that is asked. */
+  /** Id of the runner that must answer. */
   runner_id: string;
   environment_id: string;
   /** Id of the subject that waits for the answer. */
   asker_id: string;
-  /** Time from which nobody waits any more. */
+  /** Time from which nothing waits for the answer. */
   ends_at: number;
-  /** runner.v1.EnvironmentQuestion, without what no row may hold. */
+  /** runner.v1.EnvironmentQuestion, without values that must not be stored. */
   body: string;
   /** runner.v1.AnswerRequestRequest in binary; null until it is answered. */
   answer: Uint8Array | null;
 }
 
-/** The counts that are kept with the connections of an environment. */
+/** The counts stored with the connections of an environment. */
 export interface EnvironmentEgressTable {
   /** Id of the environment, which may have been removed. */
   environment_id: string;
@@ -87,23 +89,23 @@ export interface EnvironmentEgressTable {
   /** The creator of the environment. */
   creator_id: string;
   creator_principal: number;
-  /** Id of the action that the environment was created for, with which the rows go; null for none. */
+  /** Id of the action that the environment was created for, with which the rows are removed; null for none. */
   action_id: string | null;
-  /** Number of refused connections that are kept. */
+  /** Number of stored denied connections. */
   refused: number;
-  /** Number of allowed connections that are kept. */
+  /** Number of stored allowed connections. */
   allowed: number;
-  /** 1 if there were more. */
+  /** 1 if there were more connections than are stored. */
   left_out: number;
 }
 
-/** A connection that work in an environment has asked for. */
+/** A connection that work in an environment has requested. */
 export interface EnvironmentConnectionTable {
   environment_id: string;
   organization_id: string;
-  /** Place among the connections of the environment, from 1. */
+  /** Position among the connections of the environment, from 1. */
   place: number;
-  /** Id that the runner has given it. */
+  /** Id assigned by the runner. */
   id: string;
   /** EnvironmentConnection. */
   body: string;

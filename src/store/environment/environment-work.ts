@@ -22,13 +22,13 @@ import type { Reader, Scope, WriteTransaction } from "../store.ts";
 export interface EnvironmentWorkOptions {
   /** True for a new environment that an agent execution waits for. */
   readonly withAgent?: boolean;
-  /** True where the agent of that is defined by the API. */
+  /** True if the agent of that execution is defined by the API. */
   readonly isApiAgent?: boolean;
 }
 
 /**
- * Queues the work that a runner has to do to bring the environment to its desired phase, if any.
- * There must be no open work on it.
+ * Queues the work, if any, that a runner must do to bring the environment to its desired phase. There must be no open
+ * work on it.
  */
 export async function queueEnvironmentWork(
   tx: WriteTransaction,
@@ -39,8 +39,7 @@ export async function queueEnvironmentWork(
   if (!needsWork(environment)) return;
   const { id, metadata, spec } = environment;
   const creatorId = metadata?.creator?.id ?? "";
-  // Stopping and cleaning up is done for nobody: it must continue when the creator's account is
-  // blocked.
+  // Stopping and cleaning up is done for no account: it must continue when the creator's account is blocked.
   const isForCreator = spec?.desiredPhase === EnvironmentPhase.RUNNING;
   await insertWork(tx, scope, {
     kind:
@@ -61,9 +60,9 @@ export function kindWithAgent(isApiAgent: boolean): WithAgentKind {
 }
 
 /**
- * Updates the queue when the desired phase of an environment has changed. A runner that works on it
- * is asked to stop; the remaining work is queued after that, also where it makes the environment
- * together with an agent execution. An action is asked to stop with its environment.
+ * Updates the queue when the desired phase of an environment has changed. A runner that works on it is asked to stop;
+ * the remaining work is queued afterwards, even when the runner creates the environment together with an agent
+ * execution. An action is asked to stop with its environment.
  */
 export async function syncEnvironmentWork(
   tx: WriteTransaction,
@@ -93,7 +92,7 @@ const selectAgentLease = prepared<{ organizationId: string; environmentId: strin
       .limit(1),
 );
 
-/** Returns whether a runner brings an environment up together with an agent execution. */
+/** Returns whether a runner starts an environment together with an agent execution. */
 async function isMadeWithAgent(
   db: Reader,
   { organizationId }: Scope,
@@ -115,12 +114,12 @@ export async function hasEnvironmentWork(
 
 /** Options of the removal of an environment. */
 export interface EnvironmentRemovalOptions {
-  /** True when the same write ends the action that works in it, which is not asked to stop then. */
+  /** True when the same write ends the action that works in it, which is then not asked to stop. */
   readonly endsAction?: boolean;
 }
 
 /**
- * Finds the rows that exist for an environment only: its work, and the tokens that act as it.
+ * Finds the rows that exist only for an environment: its work, and the tokens that act as it.
  * @returns the function that removes them, and asks its action to stop
  */
 export async function findEnvironmentDependents(
@@ -155,8 +154,8 @@ const selectActionIn = prepared<
 );
 
 /**
- * Returns the action of an environment, unless it has ended or works in another one by now: the environment of a lost
- * attempt no longer concerns it.
+ * Returns the action of an environment, unless it has ended or now works in another one: the environment of a lost
+ * attempt no longer affects it.
  */
 async function findActionOf(
   tx: WriteTransaction,

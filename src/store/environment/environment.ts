@@ -29,7 +29,7 @@ const selectEnvironment = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** Returns the environment, decoded when it is read: to be sent; and the id of its runner. */
+/** Returns an environment, decoded only when it is read since most are only sent, and the id of its runner. */
 export async function findStoredEnvironment(
   db: Reader,
   scope: Scope,
@@ -48,7 +48,7 @@ export async function findEnvironment(
   return row && fromBody(EnvironmentSchema, row.body);
 }
 
-/** Returns the number of environments that are bound to a runner, in any phase; `limit` for more. */
+/** Returns the number of environments that are bound to a runner, in any phase, counted up to `limit`. */
 export async function countEnvironmentsOfRunner(
   db: Reader,
   scope: Scope,
@@ -86,9 +86,9 @@ export async function findEnvironmentsOfRunner(
 /** The conditions for environments of a creator. */
 export interface EnvironmentsOfCreator {
   readonly creatorId: string;
-  /** Environments that are in one of these phases, or wanted in one, match. */
+  /** Matches environments whose phase or desired phase is one of these. */
   readonly phases: readonly EnvironmentPhase[];
-  /** Environments that are wanted in one of these are left out. */
+  /** Excludes environments whose desired phase is one of these. */
   readonly exceptWanted?: readonly EnvironmentPhase[];
 }
 
@@ -134,7 +134,7 @@ const insertRow = prepared<EnvironmentTable, unknown>((db, row) =>
   }),
 );
 
-/** Adds an environment, and queues the work that a runner has to do for it. */
+/** Adds an environment, and queues its work for a runner. */
 export async function insertEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -151,7 +151,7 @@ export async function insertEnvironment(
     creator_id: metadata?.creator?.id ?? "",
     session_id: metadata?.sessionId || null,
     created_at: metadata?.createdAt ? timestampMs(metadata.createdAt) : tx.now,
-    // Without a project there is no popularity that could count it.
+    // Without a project there is no popularity to update.
     counted: metadata?.projectId ? 0 : 1,
     stopped_at: isStopped(environment) ? tx.now : null,
     lockdown_at: metadata?.lockdownAt ? timestampMs(metadata.lockdownAt) : null,
@@ -196,11 +196,11 @@ const setStop = prepared<{ id: string; organizationId: string; stoppedAt: number
 
 /** Options of a change of an environment. */
 export interface EnvironmentUpdateOptions {
-  /** True when the same write removes the environment: the change is recorded, and its row is not written. */
+  /** True when the same write removes the environment: the change is recorded, but the row is not written. */
   readonly isRemovedNext?: boolean;
 }
 
-/** Changes an environment; when its desired phase changes, the queue follows. */
+/** Changes an environment; when its desired phase changes, the queue is updated. */
 export async function updateEnvironment(
   tx: WriteTransaction,
   scope: Scope,
@@ -211,7 +211,7 @@ export async function updateEnvironment(
   const columns = changingColumns(after);
   if (!isRemovedNext) {
     await updateRow(tx.db, { ...columns, id: after.id, organization_id: scope.organizationId });
-    // One that leaves the archive would otherwise be archived again at once.
+    // An environment that leaves the archive would otherwise be archived again at once.
     const isUnarchived = before.metadata?.archivedAt !== undefined && !after.metadata?.archivedAt;
     if (isStopped(before) !== isStopped(after) || (isUnarchived && isStopped(after))) {
       const stoppedAt = isStopped(after) ? tx.now : null;
@@ -245,7 +245,7 @@ const deleteRow = prepared<{ id: string; organizationId: string }, unknown>((db,
 );
 
 /**
- * Finds what goes with an environment: its work and its tokens.
+ * Finds what is removed with an environment: its work and its tokens.
  * @returns the function that removes its row permanently, with these; the use of its project remains recorded
  */
 export async function findRemoval(
@@ -273,7 +273,7 @@ export async function findRemoval(
       type: "environment",
       id: environment.id,
       kind: "deleted",
-      // As objects where no row needs the text: the record would have to parse it.
+      // As objects if no row needs the text, which the record would have to parse.
       before: toJsonObject(EnvironmentSchema, environment),
     });
   };
