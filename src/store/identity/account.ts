@@ -5,7 +5,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, WriteTransaction } from "../store.ts";
 import type { AccountTable } from "./identity-schema.ts";
 
-/** A person's account, as it is stored. */
+/** A person's account in its stored form. */
 export type StoredAccount = AccountTable;
 
 const selectAccount = prepared<{ email: string }, AccountTable>((db, { email }) =>

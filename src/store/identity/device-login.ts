@@ -2,7 +2,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { DeviceLoginTable, SignInAttemptTable } from "./identity-schema.ts";
 
-/** A login of a device, as it is stored. */
+/** A device login in its stored form. */
 export type StoredDeviceLogin = DeviceLoginTable;
 
 /**
@@ -42,7 +42,7 @@ export async function countDeviceLogins(
   return { ofNetwork: ofNetwork.count, ofSite: ofSite.count, all: all.count };
 }
 
-/** Returns the login of the device that has a code. */
+/** Returns the login for a device's code. */
 export async function findDeviceLogin(
   db: Reader,
   deviceHash: Uint8Array,
@@ -54,7 +54,7 @@ export async function findDeviceLogin(
     .executeTakeFirst();
 }
 
-/** Returns the login that a typed code is for, while nobody has decided it. @param macs of the code, under each key */
+/** Returns the login for a typed code, while it is undecided. @param macs of the code, under each key */
 export async function findUndecidedDeviceLogin(
   db: Reader,
   macs: readonly Uint8Array[],
@@ -69,7 +69,7 @@ export async function findUndecidedDeviceLogin(
     .executeTakeFirst();
 }
 
-/** Stores that a member of the scope's organization allows a device a token, or refuses it. */
+/** Stores that a member of the scope's organization approves or denies a device a token. */
 export async function decideDeviceLogin(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -83,7 +83,7 @@ export async function decideDeviceLogin(
     .execute();
 }
 
-/** Stores that a device has asked, and when it may ask again. */
+/** Stores that a device has polled, and when it may poll again. */
 export async function updateDevicePoll(tx: WriteTransaction, id: string, interval_ms: number): Promise<void> {
   await builderOf(tx.db)
     .updateTable("device_login")
@@ -92,12 +92,12 @@ export async function updateDevicePoll(tx: WriteTransaction, id: string, interva
     .execute();
 }
 
-/** Removes a login: its codes are of no use any more. */
+/** Removes a login: its codes are no longer valid. */
 export async function removeDeviceLogin(tx: WriteTransaction, id: string): Promise<void> {
   await builderOf(tx.db).deleteFrom("device_login").where("id", "=", id).execute();
 }
 
-/** Refuses the devices that a member of the scope's organization has allowed, as far as they have not asked again. */
+/** Denies the devices that a member of the scope's organization has approved and that have not polled since. */
 export async function denyDeviceLoginsOf(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -111,12 +111,12 @@ export async function denyDeviceLoginsOf(
     .execute();
 }
 
-/** Returns how many wrong codes were counted for a key, and since when. */
+/** Returns how many wrong codes were counted for a key, and the start of the count. */
 export async function findSignInAttempts(db: Reader, key: string): Promise<SignInAttemptTable | undefined> {
   return builderOf(db).selectFrom("sign_in_attempt").selectAll().where("key", "=", key).executeTakeFirst();
 }
 
-/** Counts a wrong code. @param since milliseconds since 1970 UTC: the count begins again for one from before */
+/** Counts a wrong code. @param since milliseconds since 1970 UTC: an older count starts over */
 export async function countSignInAttempt(tx: WriteTransaction, key: string, since: number): Promise<void> {
   const counted = await findSignInAttempts(tx.db, key);
   const goesOn = counted !== undefined && counted.since > since;

@@ -107,7 +107,7 @@ export async function countGroups(db: Reader, { organizationId }: Scope): Promis
   return count;
 }
 
-/** Adds a group without members. @param provider the identity provider that keeps it; null for none */
+/** Adds a group without members. @param provider the identity provider that maintains it; null for none */
 export async function insertGroup(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -133,7 +133,9 @@ export async function insertGroup(
   return group as FoundGroup;
 }
 
-/** Changes name, description and annotations. The number of members, which `after` names too, is not part of what is stored. */
+/**
+ * Changes name, description and annotations. The number of members, also in `after`, is not part of the stored body.
+ */
 export async function updateGroup(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -222,7 +224,7 @@ export async function findProvisionedGroups(
   };
 }
 
-/** Changes the id of a group at its provider, of which nothing is recorded but the accompanying change of the group. */
+/** Changes the id of a group at its provider. Only the accompanying change of the group is recorded. */
 export async function setGroupExternalId(
   tx: WriteTransaction,
   { organizationId }: Scope,

@@ -17,13 +17,13 @@ export interface OrganizationTable {
   enterprise: number;
   /** Hash of its newest audit row, which the next one continues; cached like the number. */
   chain_hash: Uint8Array | null;
-  /** Number up to which events were removed for their age; 0 while none was. */
+  /** Number up to which events were removed for their age; 0 if none were. */
   pruned_sequence: number;
   /** JSON array of the mail domains whose verified addresses join, in lower case. */
   invite_domains: string;
 }
 
-/** The invites with which accounts join an organization; each has one at most. */
+/** The invites with which accounts join an organization, at most one for each organization. */
 export interface OrganizationInviteTable {
   id: string;
   organization_id: string;
@@ -62,7 +62,7 @@ export interface AccountTable {
   name_folded: string;
   /** Folded, one line each: name and email. */
   search_text: string;
-  /** The organization whose SCIM set the address; null for one that the operator or a sign-in provider gave. */
+  /** The organization whose SCIM set the address; null if the operator or a sign-in provider set it. */
   scim_organization_id: string | null;
 }
 
@@ -129,7 +129,7 @@ export interface TokenTable {
   creator_account_id: string | null;
   /** Set when it was permanently disabled; it is then treated like an unknown one. */
   disabled_at: number | null;
-  /** Set when its end was announced, and from the beginning for one that is made for less time than that. */
+  /** Set when its end was announced, and from the start for a token with a lifetime shorter than the notice. */
   warned_at: number | null;
   /**
    * Of a session that began with a token, the id of that, and of a machine's token that of the trust which gave it, with
@@ -149,41 +149,41 @@ export interface ProviderIdentityTable {
   issuer: string;
   /** The id at the issuer; both together are the identity. */
   subject: string;
-  /** The mail address that the provider named last; empty where it named none. */
+  /** The mail address that the provider last gave; empty if it gave none. */
   email: string;
-  /** 1 where the provider says that it has verified the address. */
+  /** 1 if the provider states that it has verified the address. */
   email_verified: number;
   created_at: number;
 }
 
-/** A device that asks for a token, until it has one, its code has ended, or somebody has refused it. */
+/** A device that requests a token, until it gets one, its code expires, or the request is denied. */
 export interface DeviceLoginTable {
   id: string;
-  /** SHA-256 of the code with which the device asks. */
+  /** SHA-256 of the code with which the device polls. */
   device_hash: Uint8Array;
   /** HMAC-SHA256 of the code that a person types, which is too short for a hash without a key. */
   user_mac: Uint8Array;
   /** The name that the device gives itself. */
   machine: string;
-  /** The address from which it asked, and the network of that, by which open ones are limited. */
+  /** The address from which it made the request, and the network of that address, by which open logins are limited. */
   address: string;
   network: string;
   created_at: number;
   expires_at: number;
-  /** The least time between two of its questions. */
+  /** The minimum time between two polls. */
   interval_ms: number;
-  /** Time of its last question; null before the first. */
+  /** Time of its last poll; null before the first. */
   polled_at: number | null;
   /** The member that has decided; both null before that. */
   organization_id: string | null;
   user_id: string | null;
-  /** 1 when that member has refused it. */
+  /** 1 when that member has denied it. */
   denied: number;
 }
 
-/** Codes that were typed wrong by a person or from a network, in a time that begins with the first. */
+/** Counts of wrong codes typed by a person or from a network, in a time that begins with the first. */
 export interface SignInAttemptTable {
-  /** `account` or `network`, and which. */
+  /** `account` or `network`, followed by its identifier. */
   key: string;
   since: number;
   count: number;
@@ -210,7 +210,7 @@ export interface ServiceAccountTrustTable {
   body: string;
 }
 
-/** A token of an issuer that was exchanged, until it ends: it is of use once. */
+/** An exchanged token of an issuer, stored until it expires: it can be used once. */
 export interface MachineTokenUseTable {
   /** SHA-256 of the issuer and the token's id there. */
   hash: Uint8Array;
@@ -223,7 +223,7 @@ export interface MemberGroupTable {
   organization_id: string;
   /** Folded name, unique in the organization. */
   name_folded: string;
-  /** The identity provider that made and keeps it; null for one that people made. */
+  /** The identity provider that created and maintains it; null for one that people created. */
   provider: string | null;
   /** Id of the group at the provider that provisions it by SCIM; null for none. */
   external_id: string | null;
@@ -243,7 +243,7 @@ export interface GroupMembershipTable {
   subject_id: string;
   /** Principal by number. */
   subject_principal: number;
-  /** The identity provider whose claims gave it, which takes it away again; null for none. */
+  /** The identity provider whose claims granted it, and which revokes it; null for none. */
   provider: string | null;
 }
 

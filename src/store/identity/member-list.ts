@@ -14,7 +14,7 @@ import type { AccountTable, MemberTable } from "./identity-schema.ts";
  * The conditions of a list: fields combine with AND, values inside one with OR; empty means any.
  */
 export interface MemberFilter {
-  /** At least one; statuses that members cannot have match nobody. */
+  /** At least one; statuses that members cannot have match nothing. */
   readonly statuses: readonly UserStatus[];
   readonly roles: readonly number[];
   readonly userIds: readonly string[];
@@ -58,7 +58,7 @@ const FACTS = [
   "account.blocked_at as blockedAt",
 ] as const;
 
-/** Returns a member of the scope's organization by its user id, also one that left. */
+/** Returns a member of the scope's organization by its user id, including one that left. */
 export async function findMemberFacts(
   db: Reader,
   scope: Scope,

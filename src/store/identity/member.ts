@@ -4,7 +4,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { MemberTable } from "./identity-schema.ts";
 
-/** A member, as it is stored. */
+/** A member in its stored form. */
 export type StoredMember = MemberTable;
 
 const selectMember = prepared<{ id: string; organizationId: string }, MemberTable>(
@@ -130,7 +130,7 @@ export async function countOtherAdministrators(db: Reader, scope: Scope, userId:
   return count;
 }
 
-/** Returns the membership of an account in the scope's organization, also one that it left. */
+/** Returns the membership of an account in the scope's organization, including one that it left. */
 export async function findMemberOfAccount(
   db: Reader,
   scope: Scope,

@@ -3,14 +3,14 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { OrganizationInviteTable } from "./identity-schema.ts";
 
-/** An invite, as it is stored. */
+/** An invite in its stored form. */
 export type StoredInvite = OrganizationInviteTable;
 
 const selectByHash = prepared<{ hash: Uint8Array }, OrganizationInviteTable>((db, { hash }) =>
   db.selectFrom("organization_invite").selectAll().where("hash", "=", hash),
 );
 
-/** Returns the invite with the hash of its id, of any organization: everybody who has the id may use it. */
+/** Returns the invite with the hash of its id, of any organization: everyone who has the id may use it. */
 export async function findInviteByHash(
   db: Reader,
   hash: Uint8Array,
@@ -31,7 +31,7 @@ export async function findInvite(
     .executeTakeFirst();
 }
 
-/** Stores the invite of an organization in place of the one before. */
+/** Stores the invite of an organization, replacing the previous one. */
 export async function replaceInvite(
   tx: WriteTransaction,
   { organizationId }: Scope,
@@ -62,7 +62,7 @@ export async function countInviteUse(
   recordInvite(tx, organizationId, invite, after);
 }
 
-/** Records that the id of an invite was answered. */
+/** Records that the id of an invite was returned. */
 export function recordInviteRead(tx: WriteTransaction, { organizationId }: Scope): void {
   tx.record({ organizationId, type: "organization", id: organizationId, kind: "read" });
 }
@@ -83,7 +83,7 @@ function recordInvite(
   });
 }
 
-/** Returns what the record tells of an invite: neither its id nor the hash of that. */
+/** Returns the audit record of an invite: neither its id nor the hash of the id. */
 function inviteBody({ id, role, max_uses, uses, expires_at }: OrganizationInviteTable): string {
   const expiresAt = new Date(expires_at).toISOString();
   return JSON.stringify({ invite: { id, role, maxUses: max_uses, uses, expiresAt } });

@@ -2,7 +2,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, WriteTransaction } from "../store.ts";
 import type { ProviderIdentityTable } from "./identity-schema.ts";
 
-/** An identity, as it is stored. */
+/** An identity in its stored form. */
 export type StoredIdentity = ProviderIdentityTable;
 
 /** Returns the identity of a subject at an issuer. It belongs to an account, and so to no organization. */
@@ -29,7 +29,7 @@ export async function findIdentities(db: Reader, accountId: string): Promise<Pro
     .execute();
 }
 
-/** Inserts an identity. It is of an account, so the installation's chain records it. */
+/** Inserts an identity. It belongs to an account, so it is recorded in the installation's chain. */
 export async function insertIdentity(
   tx: WriteTransaction,
   identity: Omit<ProviderIdentityTable, "created_at">,
@@ -40,7 +40,7 @@ export async function insertIdentity(
   return row;
 }
 
-/** Changes the address that the provider names; an equal one is no change. */
+/** Changes the address that the provider gives; an equal address is not a change. */
 export async function updateIdentity(
   tx: WriteTransaction,
   before: ProviderIdentityTable,

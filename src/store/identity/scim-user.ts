@@ -9,7 +9,7 @@ export interface ScimUserFilter {
   /** Folded address. */
   readonly userName?: string | undefined;
   readonly externalId?: string | undefined;
-  /** True for those that left instead. */
+  /** True to list those that left instead. */
   readonly hasLeft?: boolean;
 }
 

@@ -9,10 +9,10 @@ import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { ServiceAccountTrustTable } from "./identity-schema.ts";
 import { removeToken } from "./token.ts";
 
-/** A trust, as it is stored. */
+/** A trust in its stored form. */
 export type StoredTrust = ServiceAccountTrustTable;
 
-/** Returns up to `limit` trusts after `after`, by id ascending. @param serviceAccountId whose; undefined for anybody's */
+/** Returns up to `limit` trusts after `after`, by id ascending. @param serviceAccountId its owner; undefined for any */
 export async function findServiceAccountTrustPage(
   db: Reader,
   scope: Scope,
@@ -83,7 +83,7 @@ export async function insertServiceAccountTrust(
   record(tx, scope, trust.serviceAccountId, { after: body });
 }
 
-/** Removes a trust with the tokens that it gave. */
+/** Removes a trust with the tokens that were issued through it. */
 export async function removeServiceAccountTrust(
   tx: WriteTransaction,
   scope: Scope,
@@ -111,7 +111,7 @@ export function serviceAccountTrustOfRow({
   return fromBody(ServiceAccountTrustSchema, body);
 }
 
-/** Returns whether the account that made a trust is blocked, or its member of the scope's organization suspended. */
+/** Returns whether the account that created a trust is blocked, or its member of the scope's organization suspended. */
 export async function isCreatorHeld(
   db: Reader,
   { organizationId }: Scope,
@@ -134,7 +134,7 @@ export async function isCreatorHeld(
   return held !== undefined;
 }
 
-/** Stores that a token of an issuer was exchanged. @returns false where it was before */
+/** Stores that a token of an issuer was exchanged. @returns false if it was exchanged before */
 export async function insertMachineTokenUse(
   tx: WriteTransaction,
   hash: Uint8Array,
@@ -151,7 +151,7 @@ export async function insertMachineTokenUse(
   return true;
 }
 
-/** Removes the exchanged tokens that have ended before a time, in milliseconds since 1970 UTC. */
+/** Removes the exchanged tokens that expired before a time, in milliseconds since 1970 UTC. */
 export async function removeMachineTokenUses(tx: WriteTransaction, before: number): Promise<void> {
   await builderOf(tx.db).deleteFrom("machine_token_use").where("expires_at", "<", before).execute();
 }

@@ -75,7 +75,7 @@ export async function removeSignIn(
   if (token) await removeToken(tx, scope, token, actor);
 }
 
-/** Ends the oldest sessions of a member of the scope's organization, those past their end among them, but for `kept`. */
+/** Ends the oldest sessions of a member of the scope's organization, including expired ones, except `kept`. */
 export async function removeOldestSessions(
   tx: WriteTransaction,
   scope: Scope,

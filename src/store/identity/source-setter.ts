@@ -10,7 +10,7 @@ const SOURCE_TABLES = ["project", "environment", "workflow_execution"] as const;
 
 export type SourceTable = (typeof SOURCE_TABLES)[number];
 
-/** The resource whose source is meant; its creator is the setter when the row names none. */
+/** The resource that has the source; its creator is the setter when the row names none. */
 export interface SourceOwner {
   readonly id: string;
   readonly metadata?: { readonly creator?: Subject | undefined } | undefined;

@@ -27,7 +27,7 @@ export async function disableTokensOfCreator(
   return tokens;
 }
 
-/** Disables the personal access tokens of a member of the scope's organization for good. */
+/** Disables the personal access tokens of a member of the scope's organization permanently. */
 export async function disablePersonalTokens(
   tx: WriteTransaction,
   { organizationId }: Scope,

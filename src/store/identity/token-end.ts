@@ -31,7 +31,7 @@ export async function findTokensToWarnOf(
     .execute();
 }
 
-/** Records that a token ends soon, which its owner reads as an event. */
+/** Records that a token expires soon; its owner receives this as an event. */
 export async function recordTokenWarning(
   tx: WriteTransaction,
   scope: Scope,
@@ -47,7 +47,7 @@ export async function recordTokenWarning(
   recordUpdate(tx, scope, token, JSON.stringify(after));
 }
 
-/** Gives a token another end and the description that names it. */
+/** Changes the expiry of a token, and its body, which contains it. */
 export async function updateTokenEnd(
   tx: WriteTransaction,
   scope: Scope,

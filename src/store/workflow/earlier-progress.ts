@@ -12,13 +12,13 @@ interface EarlierRow {
   readonly body: string;
 }
 
-/** The rewriting of all earlier rows. */
+/** The fills that rewrite all earlier rows. */
 export const progressFills: readonly RowFill[] = [
   { table: "workflow_execution", marker: "progress", rewrite: unlessDamaged(rewrittenExecution) },
   { table: "workflow_action", marker: "progress", rewrite: unlessDamaged(rewrittenAction) },
 ];
 
-/** Leaves a body that cannot be read as it is: one such row must not keep a server from its start. */
+/** Leaves an unreadable body unchanged: one such row must not prevent a server from starting. */
 function unlessDamaged(rewrite: RowFill["rewrite"]): RowFill["rewrite"] {
   return (row) => {
     try {
@@ -29,7 +29,7 @@ function unlessDamaged(rewrite: RowFill["rewrite"]): RowFill["rewrite"] {
   };
 }
 
-/** Returns the columns of an action whose body held everything. */
+/** Returns the columns of an action whose body contained everything. */
 function rewrittenAction({ body }: EarlierRow): FilledColumns {
   const { metadata, spec, status } = partsOf(body);
   const { actionName = "" } = metadata;
@@ -47,7 +47,10 @@ function rewrittenAction({ body }: EarlierRow): FilledColumns {
   };
 }
 
-/** Returns the columns of an execution whose body held everything but its plan, its counts and the errors of actions. */
+/**
+ * Returns the columns of an execution whose body contained everything but its plan, its counts and its actions'
+ * errors.
+ */
 function rewrittenExecution({ body }: EarlierRow): FilledColumns {
   const { id, metadata, spec, status } = partsOf(body);
   const { finishedAt: _, ...fixed } = metadata;
@@ -68,12 +71,12 @@ function partsOf(body: string) {
   return { id, metadata: fields(metadata), spec: fields(spec), status: fields(status) };
 }
 
-/** Returns a status without its empty values, and without the session where that is the one of the specification. */
+/** Returns a status without its empty values, and without the session if it equals that of the specification. */
 function progressText({ session, ...status }: Fields, ofSpec: Json | undefined): string {
   return JSON.stringify(withoutEmpty({ ...(session !== ofSpec && { session: session ?? "" }), ...status }));
 }
 
-/** Leaves out empty values, but no messages, whose presence says something, and no values of maps. */
+/** Removes empty values, except messages, whose presence has a meaning, and values of maps. */
 function withoutEmpty(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutEmpty);
   if (typeof value !== "object" || value === null) return value;

@@ -1,7 +1,7 @@
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 
-/** The way of a stop: `cut_off` does not wait for runners. */
+/** The kind of a stop: `cut_off` does not wait for runners. */
 export type StopMode = "cancel" | "cut_off";
 
 /** A stop of executions or environments that is too large for one transaction. */
@@ -14,7 +14,7 @@ export interface PendingStop {
   readonly targetId: string;
 }
 
-/** A stop as it is stored. */
+/** A stop in its stored form. */
 export interface StoredStop extends PendingStop, Scope {
   /**
    * Id generated when the stop was requested: resources that began later have greater ids, and are

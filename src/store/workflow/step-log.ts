@@ -1,7 +1,7 @@
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, WriteTransaction } from "../store.ts";
 
-/** Bytes that are kept of the beginning of a step's output, and of its end: 1 MiB together. */
+/** Bytes that are stored from the beginning of a step's output, and from its end: 1 MiB together. */
 const MAX_BYTES_PER_END = 512 * 1024;
 
 /** The key of a log: one step in one attempt of an action. */
@@ -88,7 +88,7 @@ const deletePieces = prepared<LogOwner & { from: number; before: number }, unkno
       .where("start", "<", before),
 );
 
-/** Removes the part between the beginning and `cut`, where the end of the log begins now. */
+/** Removes the part between the beginning and `cut`, where the end of the log now starts. */
 async function cutMiddle(tx: WriteTransaction, owner: LogOwner, cut: number): Promise<void> {
   if (cut <= MAX_BYTES_PER_END) return;
   const from = MAX_BYTES_PER_END;

@@ -17,7 +17,7 @@ export interface SealedSecret {
 /** The secrets that sign deliveries to a workflow's webhook. */
 export interface SealedWebhookSecrets {
   readonly current: SealedSecret;
-  /** The secret before it, and the end of its validity: milliseconds since 1970 UTC, exclusive. */
+  /** The previous secret, and the end of its validity: milliseconds since 1970 UTC, exclusive. */
   readonly previous: (SealedSecret & { readonly until: number }) | undefined;
 }
 
@@ -25,7 +25,7 @@ const selectSecrets = prepared<{ workflowId: string }, WorkflowSecretTable>((db,
   db.selectFrom("workflow_secret").selectAll().where("workflow_id", "=", workflowId),
 );
 
-/** Returns the secrets of a workflow by which a delivery proves itself before anything else of it is read. */
+/** Returns the secrets of a workflow by which a delivery is authenticated before any other processing. */
 export async function findWebhookSecrets(
   db: Reader,
   workflowId: string,

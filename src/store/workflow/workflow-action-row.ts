@@ -16,7 +16,7 @@ import type { WorkflowActionTable } from "./workflow-schema.ts";
 /** An action that was found in the scope of the caller. */
 export type FoundAction = Found<WorkflowExecutionAction, "workflow_action">;
 
-/** The columns that an action is read from besides its texts, which may be long. */
+/** The columns from which an action is read, without its texts, which may be long. */
 export const ACTION_FACTS = [
   "id",
   "workflow_id",
@@ -31,7 +31,7 @@ export const ACTION_FACTS = [
   "attempt",
 ] as const;
 
-/** The columns that an action is read from. */
+/** The columns from which an action is read. */
 export const ACTION_COLUMNS = [...ACTION_FACTS, "progress", "body"] as const;
 
 export type ActionRow = Pick<WorkflowActionTable, (typeof ACTION_COLUMNS)[number]>;
@@ -62,10 +62,10 @@ export function actionOfRow(row: ActionRow): FoundAction {
   return { ...fixed, id: row.id, metadata, spec, status } as FoundAction;
 }
 
-/** An action is read several times while it runs, and those of a workflow's executions have the same bodies. */
+/** Cached, since an action is read several times while it runs, and a workflow's executions have equal bodies. */
 const fixedPart = sharedFromBody(WorkflowExecutionActionSchema);
 
-/** Returns the text of what never changes of an action and has no column of its own. */
+/** Returns the text of the values of an action that never change and have no column. */
 export function actionBody({ metadata, spec }: WorkflowExecutionAction): string {
   const { context, limits } = spec ?? {};
   return JSON.stringify({
@@ -77,7 +77,7 @@ export function actionBody({ metadata, spec }: WorkflowExecutionAction): string 
   });
 }
 
-/** Returns the columns that change with an action. */
+/** Returns the columns that an action's changes affect. */
 export function changingColumns(action: WorkflowExecutionAction) {
   const { metadata, spec, status } = action;
   const phase = phaseOf(action);

@@ -127,7 +127,7 @@ export async function insertActions(
 
 type ChangingColumns = ReturnType<typeof changingColumns>;
 
-/** @param fixed columns that every run sets to the same */
+/** @param fixed columns that every call sets to the same values */
 function updateOf(fixed: { readonly queued?: number }) {
   return prepared<ChangingColumns & { id: string; organization_id: string }, unknown>((db, row) =>
     db
@@ -152,7 +152,7 @@ function updateOf(fixed: { readonly queued?: number }) {
 
 const updateRow = updateOf({});
 
-/** One that has ended leaves the work queue. */
+/** An action that has ended leaves the work queue. */
 const endRow = updateOf({ queued: 0 });
 
 /** Options of a change of an action. */
@@ -161,7 +161,7 @@ export interface ActionUpdateOptions {
   readonly isChangedNext?: boolean;
 }
 
-/** Changes an action, and the counts of its execution with it. */
+/** Changes an action, and with it the counts of its execution. */
 export async function updateAction(
   tx: WriteTransaction,
   scope: Scope,
@@ -205,7 +205,7 @@ const setProgress = prepared<{ id: string; organizationId: string; progress: str
       .where("organization_id", "=", organizationId),
 );
 
-/** Stores that steps of an action began. The record shows steps when they end. */
+/** Records that steps of an action began. The audit log shows steps when they end. */
 export async function setBegunSteps(
   tx: WriteTransaction,
   scope: Scope,

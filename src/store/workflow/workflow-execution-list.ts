@@ -204,7 +204,7 @@ const selectOutputs = prepared<{ id: string }, { outputs: string | null }>((db, 
   db.selectFrom("workflow_action").select("outputs").where("id", "=", id),
 );
 
-/** Returns the executions from which the steps of actions are read, each once. */
+/** Returns the distinct executions from which the steps of actions are read. */
 function executionsOnce(db: Reader, scope: Scope): (id: string) => Promise<WorkflowExecution | undefined> {
   const known = new Map<string, Promise<WorkflowExecution | undefined>>();
   return (id) => {

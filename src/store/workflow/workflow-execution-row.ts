@@ -13,7 +13,7 @@ import { planOfText } from "./workflow-plan.ts";
 import { progressText, statusOfProgress, timeColumn, timeOfColumn } from "./workflow-progress.ts";
 import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 
-/** The columns that an execution is read from besides its body. */
+/** The columns from which an execution is read, without its body. */
 export const FACT_COLUMNS = [
   "id",
   "phase",
@@ -30,7 +30,7 @@ export const FACT_COLUMNS = [
   "progress",
 ] as const;
 
-/** The columns that an execution is read from. */
+/** The columns from which an execution is read. */
 export const EXECUTION_COLUMNS = [...FACT_COLUMNS, "body"] as const;
 
 export type ExecutionRow = Pick<WorkflowExecutionTable, (typeof EXECUTION_COLUMNS)[number]>;
@@ -64,10 +64,10 @@ export function executionOfRow(row: ExecutionRow): WorkflowExecution {
   };
 }
 
-/** An execution is read with each of its actions, and its body never changes. */
+/** Cached, since an execution is read with each of its actions, and its body never changes. */
 const fixedPart = sharedFromBody(WorkflowExecutionSchema);
 
-/** Returns the text of what never changes of an execution and is not part of its plan. */
+/** Returns the text of the values of an execution that never change and are not part of its plan. */
 export function executionBody(execution: WorkflowExecution): string {
   const { status: _, ...fixed } = withoutPlan(execution);
   const { metadata, spec } = fixed;
@@ -82,7 +82,7 @@ export function executionBody(execution: WorkflowExecution): string {
   return body;
 }
 
-/** Returns the columns that change with an execution itself; its counts change with its actions. */
+/** Returns the columns that changes of an execution affect; its counts change with its actions. */
 export function changingColumns(execution: WorkflowExecution) {
   const { metadata, spec, status } = execution;
   const session = spec?.session ?? "";

@@ -230,7 +230,7 @@ export async function updateExecution(
   });
 }
 
-/** Returns how an execution that is over ended. */
+/** Returns how an execution ended. */
 function endOf({ status }: WorkflowExecution): "failed" | "stopped" | "done" {
   if (status?.phase === WorkflowExecutionPhase.STOPPED) return "stopped";
   const hasFailed = (status?.failedActionCount ?? 0) > 0 || (status?.failures.length ?? 0) > 0;
@@ -248,7 +248,7 @@ const markExpansion = prepared<{ id: string; organizationId: string; expanded: n
 
 const EXPANSIONS = { none: 0, done: 1, asking: 2 } as const;
 
-/** Records whether an execution's actions are to be created, are, or wait for people who must approve that. */
+/** Records whether an execution's actions are yet to be created, exist, or wait for an approval of their creation. */
 export async function setExpansion(
   tx: WriteTransaction,
   { organizationId }: Scope,

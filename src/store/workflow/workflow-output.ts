@@ -39,7 +39,7 @@ const selectOwnOutputs = prepared<{ id: string; organizationId: string }, { outp
       .where("organization_id", "=", organizationId),
 );
 
-/** Returns the outputs of one action; undefined while it has reported none. */
+/** Returns the outputs of one action; undefined until it reports any. */
 export async function findOutputs(
   db: Reader,
   scope: Scope,

@@ -53,7 +53,7 @@ export class PlanCache {
 /** Characters of stored plans whose parsed forms are cached; one workflow has at most 4 Mi. */
 const MAX_CACHED_CHARACTERS = 32 * 1024 * 1024;
 
-/** A plan never changes and no id is used twice, so that no entry can be out of date. */
+/** A plan never changes and no id is used twice, so no entry can become stale. */
 const planCache = new PlanCache(MAX_CACHED_CHARACTERS);
 
 const insertRow = prepared<WorkflowPlanTable, unknown>((db, row) =>
@@ -82,7 +82,7 @@ const selectPlan = prepared<{ id: string; organizationId: string }, { body: Uint
       .where(unindexed("workflow_execution.organization_id"), "=", organizationId),
 );
 
-/** Returns the plan of an execution, whose parts must not be modified: others share them. */
+/** Returns the plan of an execution. It is shared and must not be modified. */
 export async function findPlan(db: Reader, scope: Scope, executionId: string): Promise<WorkflowPlan> {
   const key = keyOf(scope, executionId);
   const known = planCache.get(key);

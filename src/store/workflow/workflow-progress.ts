@@ -34,7 +34,7 @@ export function progressText<D extends DescMessage>(
   return JSON.stringify(toJson(schema, short, { enumAsInteger: true }));
 }
 
-/** Returns the status of a text of {@link progressText}; the caller fills in what other columns hold. */
+/** Parses a text of {@link progressText} to a status; the caller fills in the values of other columns. */
 export function statusOfProgress<D extends DescMessage>(
   schema: D,
   progress: string | null,

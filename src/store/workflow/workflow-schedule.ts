@@ -62,7 +62,7 @@ const selectSchedule = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/** Returns a time trigger as it is now; undefined when it is never due again. */
+/** Returns the current state of a time trigger; undefined when it is never due again. */
 export async function findSchedule(
   db: Reader,
   { organizationId }: Scope,

@@ -28,7 +28,7 @@ export interface WorkflowSecretTable {
   workflow_id: string;
   key_id: string;
   sealed: Uint8Array;
-  /** Id of the key of the secret before it, which is valid too until `previous_until`. */
+  /** Id of the key of the previous secret, which is also valid until `previous_until`. */
   previous_key_id: string | null;
   previous_sealed: Uint8Array | null;
   previous_until: number | null;
@@ -68,7 +68,10 @@ export interface WorkflowExecutionTable {
   /** WorkflowExecutionPhase by number. */
   phase: number;
   desired_phase: number;
-  /** 0 until its actions have been created from its context, 1 then; 2 while people must approve that they are. */
+  /**
+   * 0 until its actions have been created from its context, 1 afterwards; 2 while their creation waits for an
+   * approval.
+   */
   expanded: number;
   /** 1 once it, or one of its actions, failed. */
   failed: number;
@@ -91,7 +94,7 @@ export interface WorkflowExecutionTable {
   action_failures: string;
   action_warnings: string;
   retried_execution_id: string | null;
-  /** WorkflowExecution without its plan, its status and what else changes; it is written once. */
+  /** WorkflowExecution without its plan, its status and other changing values; it is written once. */
   body: string;
   /** Subjects that chose its context, see source-setter.ts; null for its creator. */
   source_set_by?: string | null;
@@ -102,7 +105,7 @@ export interface WorkflowExecutionTable {
    * the migration has filled it.
    */
   progress: string | null;
-  /** When retention took it away: no reader finds it, and its parts go in portions. Null for all others. */
+  /** Time at which retention hid it from all readers; its parts are removed in portions. Null for all others. */
   removed_at?: number | null;
 }
 
@@ -122,12 +125,12 @@ export interface WorkflowActionTable {
   /** WorkflowExecutionActionPhase by number. */
   phase: number;
   desired_phase: number;
-  /** 1 while it is in the work queue or on a runner: from its entry to its end. */
+  /** 1 while it is in the work queue or on a runner. */
   queued: number;
   failed: number;
   environment_id: string | null;
   started_at: number | null;
-  /** While it runs: end of its maximum time; null without such a limit. */
+  /** While it runs: the time of its timeout; null without one. */
   stops_at: number | null;
   /** JSON of ActionOutput; null while nothing was reported. */
   outputs: string | null;

@@ -20,7 +20,7 @@ import type { WorkflowTriggerEventTable } from "./workflow-schema.ts";
  */
 const KEY_MAX_BYTES = 1_024;
 
-/** Returns a deduplication key as it is stored: a long one as its hash. */
+/** Returns a deduplication key in its stored form: a long one as its hash. */
 export function storedKey(key: string): string {
   if (Buffer.byteLength(key) <= KEY_MAX_BYTES) return key;
   return `sha256:${createHash("sha256").update(key).digest("hex")}`;
@@ -28,7 +28,7 @@ export function storedKey(key: string): string {
 
 /** The stored values of a ledger entry that no response contains. */
 export interface TriggerEventFacts {
-  /** Key that is unique within its workflow; null where an equal entry may follow. */
+  /** Key that is unique within its workflow; null if an equal entry may follow. */
   readonly dedupeKey: string | null;
   /** JSON of the data that a redelivery needs besides the entry; `{}` without. */
   readonly payload: string;
@@ -146,7 +146,7 @@ export async function findTriggerEventPage(
   );
 }
 
-/** Which entries of the ledger are looked at: those of an organization, or of a workflow up to an id. */
+/** The entries of a ledger to read: those of an organization, or of a workflow up to an id. */
 export interface LedgerPart {
   readonly upTo?: { readonly workflowId: string; readonly id: string };
 }

@@ -22,10 +22,10 @@ const selectWorkflow = prepared<{ id: string; organizationId: string }, { body: 
       .where("organization_id", "=", organizationId),
 );
 
-/** A workflow is read with each start, and changes seldom. */
+/** Cached, since a workflow is read with each start and seldom changes. */
 const workflowOfBody = sharedFromBody(WorkflowSchema);
 
-/** Returns a workflow without its webhookUrl, which the row does not contain. It must not be modified: others share it. */
+/** Returns a workflow without its webhookUrl, which the row does not contain. It is shared and must not be modified. */
 export async function findWorkflow(db: Reader, scope: Scope, id: string): Promise<FoundWorkflow | undefined> {
   const [row] = await selectWorkflow(db, { id, organizationId: scope.organizationId });
   return row && (workflowOfBody(textOf(row.body)) as FoundWorkflow);

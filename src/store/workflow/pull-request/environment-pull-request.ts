@@ -32,7 +32,7 @@ export async function findOpenPullRequestsOf(
   return rows.filter(({ state }) => state === State.OPEN).map(pullRequestOfRow);
 }
 
-/** Returns the pull request of a number that somebody opened in an environment; undefined for none. */
+/** Returns the pull request with a number that was opened by a person in an environment; undefined for none. */
 export async function findPullRequestAt(
   db: Reader,
   { organizationId }: Scope,

@@ -21,7 +21,7 @@ const deleteUnowned = prepared<{ environmentId: string; organizationId: string }
       ),
 );
 
-/** Removes the pull requests that people opened in an environment that is gone, once no agent run belongs to it. */
+/** Removes the pull requests that people opened in a removed environment, once no agent execution belongs to it. */
 export async function removeUnownedPullRequests(
   tx: WriteTransaction,
   { organizationId }: Scope,

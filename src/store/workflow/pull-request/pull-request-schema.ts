@@ -8,16 +8,16 @@ export interface PullRequestTable {
   execution_id: string;
   /** The action that it belongs to; null outside of workflows. */
   action_id: string | null;
-  /** Environment in which it was opened, which may be gone; empty for none. */
+  /** Environment in which it was opened, which may have been removed; empty for none. */
   environment_id: string;
   /** The agent execution that it was opened for; null for none. */
   agent_execution_id: string | null;
-  /** The creator of the environment, who reads it besides administrators; null where everybody does. */
+  /** The creator of the environment, the only reader besides administrators; null if everyone may read it. */
   owner_id: string | null;
   owner_principal: number | null;
-  /** The host as host tokens name it. */
+  /** The host, as named in host tokens. */
   host: string;
-  /** As in `owner/name`, in the letters of its remote. */
+  /** As in `owner/name`, in the letter case of its remote. */
   repository: string;
   /** The result of repositoryIdentity, by which events find it. */
   identity: string;
@@ -28,13 +28,13 @@ export interface PullRequestTable {
   state: number;
   /** JSON array: the subjects that set the source of the work when it was opened, see source-setter.ts. */
   source_set_by: string;
-  /** When something of it last changed: it is read the more seldom the longer ago that is. */
+  /** Time of its last change: the longer ago it is, the less often it is read. */
   changed_at: number;
-  /** When its host last reported its state; null before the first time. */
+  /** Time at which its host last reported its state; null before the first time. */
   seen_at: number | null;
-  /** When it is read next; null while it is not followed. */
+  /** Time of the next reading; null while it is not tracked. */
   next_poll_at: number | null;
-  /** Number of readings that have failed since the last good one. */
+  /** Number of readings that have failed since the last successful one. */
   failures: number;
   /** JSON of the answers that the host need not send again, see scm/host-memory.ts. */
   memory: string;

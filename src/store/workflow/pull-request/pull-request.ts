@@ -14,7 +14,7 @@ import { builderOf } from "../../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store.ts";
 import type { PullRequestTable } from "./pull-request-schema.ts";
 
-/** A pull request with what is needed to read it. */
+/** A pull request with the values needed to read it from its host. */
 export interface StoredPullRequest {
   readonly pullRequest: FollowedPullRequest;
   readonly place: PullRequestPlace;
@@ -57,7 +57,7 @@ const insertRow = prepared<PullRequestTable, unknown>((db, row) =>
   }),
 );
 
-/** Adds a pull request, to be read at once. */
+/** Adds a pull request, which is to be read at once. */
 export async function insertPullRequest(
   tx: WriteTransaction,
   scope: Scope,
@@ -66,7 +66,7 @@ export async function insertPullRequest(
     readonly workflowId: string;
     readonly place: PullRequestPlace;
     readonly sourceSetBy: readonly Subject[];
-    /** The only one, besides administrators, who reads it; undefined where everybody does. */
+    /** The only subject besides administrators that may read it; undefined if everyone may. */
     readonly owner?: Pick<Subject, "id" | "principal"> | undefined;
   },
 ): Promise<void> {
@@ -150,18 +150,18 @@ export async function findPullRequest(
   };
 }
 
-/** When and how a pull request is read next. */
+/** The time and state of the next reading of a pull request. */
 export interface NextReading {
-  /** Milliseconds since 1970 UTC; null when it is not followed any more. */
+  /** Milliseconds since 1970 UTC; null when it is no longer tracked. */
   readonly at: number | null;
   readonly failures: number;
-  /** JSON; undefined leaves it. */
+  /** JSON; undefined for no change. */
   readonly memory?: string;
   /** True when the host reported its state. */
   readonly isSeen: boolean;
 }
 
-/** Stores what a reading brought; only a change of the pull request is recorded. */
+/** Stores the result of a reading; only a change of the pull request is recorded. */
 export async function updatePullRequest(
   tx: WriteTransaction,
   scope: Scope,
@@ -186,7 +186,7 @@ export async function updatePullRequest(
   if (isChanged) record(tx, scope, before, after, ownerId);
 }
 
-/** A pull request whose time to be read has come. */
+/** A pull request that is due to be read. */
 export interface DuePullRequest extends Scope {
   readonly id: string;
   readonly host: string;
@@ -210,13 +210,13 @@ export async function findDuePullRequests(db: Reader, now: number, limit: number
 /** The subject of an event: one pull request, or the checks of a commit. */
 export type PullRequestHint =
   | { readonly number: number }
-  /** Of the repository's pull requests, those whose newest commit this is. */
+  /** Matches those of the repository's pull requests whose newest commit this is. */
   | { readonly headSha: string };
 
-/** The most pull requests that one event has read at once. */
+/** Maximum number of pull requests that one event makes due at once. */
 const MAX_HINTED = 25;
 
-/** Has the pull requests of which an event tells read at once, also ones that are not followed any more. */
+/** Makes the pull requests that an event concerns due at once, including those that are no longer tracked. */
 export async function hintPullRequests(
   tx: WriteTransaction,
   scope: Scope,
@@ -246,7 +246,7 @@ export async function hintPullRequests(
   }
 }
 
-/** Returns the pull request of a row. */
+/** Converts a row to a pull request. */
 export function pullRequestOfRow({
   body,
   seen_at,
@@ -264,7 +264,7 @@ function changingColumns(pullRequest: FollowedPullRequest) {
   };
 }
 
-/** Returns the body, which does not have what each reading changes. */
+/** Returns the body, without the values that each reading changes. */
 function bodyOf({ seenAt: _, ...kept }: FollowedPullRequest): string {
   return toBody(FollowedPullRequestSchema, kept);
 }
