@@ -2,7 +2,7 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { OrganizationStorageTable, OrganizationTable } from "./identity-schema.ts";
 
-/** An organization, as it is stored. */
+/** An organization in its stored form. */
 export type StoredOrganization = OrganizationTable;
 
 /** Returns whether there is any organization; before the first start there is none. */
@@ -27,7 +27,7 @@ export async function hadOrganization(db: Reader): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Of each of these tables, any row was made by somebody who uses the installation. */
+/** Tables in which any row was created by a user of the installation. */
 const USED_TABLES = [
   "project",
   "workflow",
@@ -39,10 +39,10 @@ const USED_TABLES = [
   "service_account",
 ] as const;
 
-/** The rows that a first start makes, by their tables: the local runners of the members are one row. */
+/** The rows that a first start creates, by their tables: the local runners of the members are one row. */
 const FIRST_ROWS = ["organization", "member", "runner"] as const;
 
-/** Returns whether there is no more than what a first start makes: an organization and its administrator. */
+/** Returns whether there is only what a first start creates: an organization and its administrator. */
 export async function isUnused(db: Reader): Promise<boolean> {
   for (const table of FIRST_ROWS) {
     const rows = await builderOf(db).selectFrom(table).select("id").limit(2).execute();

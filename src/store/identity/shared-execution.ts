@@ -2,8 +2,8 @@ import { type RawBuilder, type SqlBool, sql } from "kysely";
 
 /**
  * Returns the condition that an agent execution, or the one that started it as a sub-agent, is shared with one of some
- * groups. One that retention has taken away is not.
- * @param column holds the id of the execution
+ * groups. Executions removed by retention do not match.
+ * @param column the column with the id of the execution
  * @param groupIds at least one
  */
 export function isSharedExecution(

@@ -112,9 +112,7 @@ const selectById = prepared<{ id: string }, FoundToken>((db, { id }) =>
   tokensWithPrincipals(db).where("token.id", "=", id),
 );
 
-/**
- * Returns a token as it is now, to revalidate open streams. Only for ids of authenticated tokens.
- */
+/** Returns the current state of a token, to revalidate open streams. Only for ids of authenticated tokens. */
 export async function findTokenById(db: Reader, id: string): Promise<FoundToken | undefined> {
   const [row] = await selectById(db, { id });
   return row;
@@ -143,7 +141,7 @@ export async function findTokens(
   return selectTokens(db, { organizationId: scope.organizationId, kind, subjectId });
 }
 
-/** Kinds of tokens that no list shows with their end: they are removed once they have expired. */
+/** Kinds of tokens that no list shows after they expire, so they are removed then. */
 const UNLISTED_KINDS: readonly TokenTable["kind"][] = [
   "exchange",
   "runner",
@@ -240,7 +238,7 @@ const deleteRow = prepared<{ id: string; organizationId: string }, unknown>((db,
 /**
  * Removes a token, with the sessions that began with it; from the next request on its value is unknown.
  *
- * @param actor who does it; default the author of the write
+ * @param actor the author of the removal; default the author of the write
  */
 export async function removeToken(
   tx: WriteTransaction,

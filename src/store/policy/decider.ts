@@ -4,8 +4,8 @@ import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope } from "../store.ts";
 
 /**
- * Returns the administrators, the members with these user ids, and those of these groups, as far as they are neither
- * suspended nor blocked.
+ * Returns the administrators, the members with these user ids, and those of these groups, without suspended and
+ * blocked ones.
  */
 export async function findDeciders(
   db: Reader,
@@ -31,7 +31,7 @@ export async function findDeciders(
   }));
 }
 
-/** Returns the active users of groups, each with its groups among them. */
+/** Returns the active users of groups, each with those of the groups that it belongs to. */
 async function findUsersOfGroups(db: Reader, scope: Scope, groupIds: readonly string[]) {
   const grouped = new Map<string, string[]>();
   if (groupIds.length === 0) return grouped;

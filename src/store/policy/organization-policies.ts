@@ -14,7 +14,7 @@ const selectPolicies = prepared<{ organizationId: string }, { body: string; orig
       .where("organization_id", "=", organizationId),
 );
 
-/** Returns the policies that the organization has set; none while nobody has set any. */
+/** Returns the policies that the organization has set; none if it has set none. */
 export async function findSetPolicies(db: Reader, scope: Scope): Promise<ConfiguredPolicies> {
   const [row] = await selectPolicies(db, { organizationId: scope.organizationId });
   if (!row) return { policies: create(OrganizationPoliciesSchema), origins: {} };

@@ -57,7 +57,7 @@ export async function findSecretsOf(
   return rows.map(storedOfRow);
 }
 
-/** By owners alone: with the organization in the condition, SQLite reads all of its secrets. */
+/** By owners alone: with the organization in the condition, SQLite would read all of its secrets. */
 const selectSecretsForWork = prepared<
   { organizationId: string; projectId: string; subjectId: string },
   StoredColumns & { organization_id: string }
@@ -68,7 +68,7 @@ const selectSecretsForWork = prepared<
     .where("owner_id", "in", [organizationId, projectId, subjectId]),
 );
 
-/** The owners besides the organization whose secrets work may have; empty for none. */
+/** The owners other than the organization whose secrets work may get; empty for none. */
 export interface OwnersForWork {
   readonly projectId: string;
   /** The user or service account. */
@@ -90,7 +90,7 @@ export interface HandedSecrets {
   readonly environmentId: string;
   readonly runnerId: string;
   readonly leaseId: string;
-  /** The kind of the work, as the contract names it in Work. */
+  /** The kind of the work, as named in the contract's Work. */
   readonly work: string;
   /** Id of the environment, action or agent execution that the work is on. */
   readonly workSubjectId: string;
@@ -251,7 +251,7 @@ function changeOf({ organizationId }: Scope, secret: Secret) {
   return { organizationId, type: TYPES[kind], id: secret.id, facts };
 }
 
-/** Returns what the record shows of a secret: that there is a value, and when it is replaced. */
+/** Returns the audit record of a secret: that there is a value, and when it is replaced. */
 function maskValue(secret: Secret, value: string): string {
   return JSON.stringify({ ...JSON.parse(toBody(SecretSchema, secret)), value });
 }

@@ -19,10 +19,7 @@ export async function findProjectsToCount(
   return rows.map(({ projectId, organizationId }) => ({ projectId: projectId ?? "", organizationId }));
 }
 
-/**
- * Returns a project's present score, and up to `limit` of the environments that it does not count
- * yet.
- */
+/** Returns a project's current score, and up to `limit` of the environments that the score does not count yet. */
 export async function findUncountedEnvironments(
   db: Reader,
   projectId: string,
@@ -52,7 +49,7 @@ function uncounted(db: Reader) {
   );
 }
 
-/** Counts an environment that is removed before the job reached it: it was a use all the same. */
+/** Counts an environment that is removed before the job has counted it, since it was a use all the same. */
 export async function countRemovedEnvironment(
   db: Reader,
   scope: Scope,

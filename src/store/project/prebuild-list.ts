@@ -14,11 +14,11 @@ export interface PrebuildListFilter {
   readonly projectIds: readonly string[];
   /** Undefined means any. */
   readonly states: readonly PrebuildState[] | undefined;
-  /** True to list those that callers asked for. */
+  /** True to list those that callers requested. */
   readonly isManualListed: boolean;
-  /** True to list those of schedules. */
+  /** True to list those that schedules created. */
   readonly isScheduledListed: boolean;
-  /** Of those that a schedule made, the executor counts. */
+  /** For prebuilds created by a schedule, the executor counts. */
   readonly creatorIds: readonly string[];
   readonly executorIds: readonly string[];
 }

@@ -20,8 +20,8 @@ const deleteSchedule = prepared<{ projectId: string }, unknown>((db, { projectId
 );
 
 /**
- * Updates the instant of a project's next prebuilds. While their hour stays so does the instant, so
- * that no due prebuild is lost.
+ * Updates the time of a project's next prebuilds. It stays while the configured hour does not change, so that no due
+ * prebuild is lost.
  */
 export async function syncPrebuildSchedule(
   tx: WriteTransaction,

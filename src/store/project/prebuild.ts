@@ -37,7 +37,7 @@ export const PREBUILD_COLUMNS = [
   "stops_at",
 ] as const;
 
-/** Returns the prebuild of a row. */
+/** Converts a row to a prebuild. */
 export function prebuildOfRow(
   row: Pick<PrebuildTable, (typeof PREBUILD_COLUMNS)[number] | "body">,
 ): Prebuild {
@@ -103,7 +103,7 @@ export async function findPrebuild(db: Reader, scope: Scope, id: string): Promis
   return row && prebuildOfRow(row);
 }
 
-/** The conditions for prebuilds; a field that is left out restricts nothing. */
+/** The conditions for prebuilds; an omitted field restricts nothing. */
 export interface PrebuildFilter {
   readonly projectId?: string;
   readonly environmentClassId?: string;
@@ -155,7 +155,7 @@ export async function findReadyPrebuild(
 }
 
 /**
- * Returns up to `limit` running prebuilds whose time is over at `now`. For the system.
+ * Returns up to `limit` running prebuilds that have timed out at `now`. For the system.
  * @param organizationId of the prebuilds; default any
  */
 export async function findOvertimePrebuilds(
@@ -198,7 +198,7 @@ const insertRow = prepared<PrebuildTable, { id: string }>((db, row) =>
 );
 
 /**
- * Adds a prebuild, unless its project and class have one of the same instant.
+ * Adds a prebuild, unless its project and class already have one for the same time.
  * @returns whether it was added
  */
 export async function insertPrebuild(
@@ -238,9 +238,9 @@ const updateRow = prepared<
 );
 
 /**
- * Writes the state of a prebuild, if it has changed, with the time of the change; its project, class and instant
+ * Writes the state of a prebuild, if it has changed, with the time of the change; its project, class and due time
  * never change.
- * @returns the prebuild as it is then
+ * @returns the prebuild after the change
  */
 export async function updatePrebuild(
   tx: WriteTransaction,

@@ -57,7 +57,7 @@ const selectRunnerOfClass = prepared<{ id: string; organizationId: string }, { r
       .where("organization_id", "=", organizationId),
 );
 
-/** Updates the rows that filters use from one state of a project to the next. */
+/** Updates the rows that filters use when a project changes from one state to another. */
 export async function replaceProjectIndex(
   db: Reader,
   scope: Scope,

@@ -12,9 +12,9 @@ export interface ProjectTable {
   popularity: number;
   /** Folded name, id and repository names, one per line. */
   search_text: string;
-  /** Row of the search text in the index of an engine that numbers texts; null where it does not. */
+  /** Row of the search text in the index of an engine that numbers texts; null on other engines. */
   search_row: number | null;
-  /** Hidden from reads by default, so no part of the body. */
+  /** Not part of the body, since reads omit it by default. */
   technical_description: string;
   /** Project.UsedBy in canonical JSON; every new environment changes it. */
   used_by: string;
@@ -69,11 +69,11 @@ export interface PrebuildTable {
   environment_class_id: string;
   runner_id: string;
   state: PrebuildState;
-  /** Instant at which it was due. */
+  /** Time at which it was due. */
   instant: number;
   executor_id: string;
   executor_principal: number;
-  /** Subject that asked for it; null when the schedule did. */
+  /** Subject that requested it; null for a scheduled one. */
   creator_id: string | null;
   /** While it runs: time at which it is stopped. */
   stops_at: number | null;

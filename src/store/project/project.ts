@@ -28,7 +28,7 @@ export function storedProject({ body, used_by }: Pick<ProjectTable, "body" | "us
   return storedMessage(ProjectSchema, () => `${body.slice(0, -1)},"usedBy":${used_by}}`);
 }
 
-/** Returns the same project, to be read or changed. */
+/** Returns the same project, for reading or changing. */
 function projectOfRow(row: Pick<ProjectTable, "body" | "used_by">): Project {
   const project = fromBody(ProjectSchema, row.body);
   project.usedBy = fromBody(Project_UsedBySchema, row.used_by);
@@ -46,10 +46,7 @@ const selectProject = prepared<
     .where("organization_id", "=", organizationId),
 );
 
-/**
- * Returns the project without its technical description, or undefined when the scope has none of
- * that id.
- */
+/** Returns the project without its technical description; undefined when the scope has no project with that id. */
 export async function findProject(db: Reader, scope: Scope, id: string): Promise<Project | undefined> {
   const [row] = await selectProject(db, { id, organizationId: scope.organizationId });
   return row && projectOfRow(row);
@@ -67,7 +64,8 @@ const selectShortProject = prepared<
 );
 
 /**
- * Returns the result of {@link findProject}, decoded when it is read: to be sent.
+ * Returns the result of {@link findProject} as a message that is decoded only when it is read, since most are only
+ * sent.
  * @param beforeLongText called before a long text is read, which it may delay
  */
 export async function findStoredProject(
@@ -87,8 +85,8 @@ export async function findStoredProject(
 }
 
 /**
- * Returns the desired phases of those of the named projects that the scope has, in no order; a
- * request may name a thousand.
+ * Returns the desired phases of the named projects that exist in the scope, in no particular order; a request may name
+ * a thousand.
  */
 export async function findDesiredPhases(
   db: Reader,
@@ -214,8 +212,7 @@ const selectSearchText = prepared<
 
 /**
  * Replaces a project; `before` and `after` contain the technical description.
- * @param setBy the setters of the source before and after, where they were replaced too: for the
- * audit row
+ * @param setBy the setters of the source before and after, if they were replaced too: for the audit row
  * @returns `after` as it was stored, with the technical description
  */
 export async function updateProject(
@@ -271,8 +268,8 @@ export async function removeProject(tx: WriteTransaction, scope: Scope, project:
 }
 
 /**
- * Returns the columns that follow from a project.
- * @param json the project's
+ * Returns the columns that are derived from a project.
+ * @param json the JSON of the project
  */
 function changingColumns(project: Project, { usedBy: _, ...body }: JsonObject) {
   return {
