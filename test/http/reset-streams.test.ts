@@ -34,6 +34,8 @@ test("a client that resets a stream, with whatever code, gave it up: the log tel
     () => server.log().filter((line) => line.operation === OPERATION && line.code !== undefined),
     (lines) => lines.length === codes.length,
   );
+  const logged = server.log().filter(({ operation }) => operation === OPERATION);
+  expect(logged.map(({ code }) => code)).toEqual(codes.map(() => "canceled"));
   // What comes of a call that ends is logged by then.
   await server.stop();
   expect(server.log().filter(({ level }) => level === "error")).toEqual([]);

@@ -161,7 +161,8 @@ const NO_OPERATION = "none";
 
 function codeOf(record: CallRecord, res: HttpResponse): string {
   if (record.code !== undefined) return codeToString(record.code);
-  if (!res.writableFinished) return codeToString(Code.Canceled);
+  // On HTTP/2 a stream that its client has reset counts as finished, too.
+  if (!res.writableEnded || !res.writableFinished) return codeToString(Code.Canceled);
   if (res.statusCode === 408) return codeToString(Code.DeadlineExceeded);
   return res.statusCode < 400 ? "ok" : codeToString(Code.Unknown);
 }
