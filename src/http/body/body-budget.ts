@@ -7,8 +7,9 @@ import type { BodyAccount } from "../../rpc/request/arriving-bytes.ts";
 const FREE_BYTES = 16 * 1024;
 
 /**
- * A body that takes longer than this and its bytes at the rate below gives way to
- * others. The largest request, of 59 MiB, has about a minute.
+ * A body is slow, and may be refused for others, when it takes longer than this
+ * plus the time for its bytes at the rate below. The largest request, of 59 MiB,
+ * has about a minute.
  */
 const GRACE_MS = 5_000;
 const BYTES_PER_MS = 1024;
@@ -23,30 +24,30 @@ export interface BudgetLimits {
 }
 
 /**
- * Limits the bytes of request bodies that are in memory at the same time: those
- * that have arrived, and those that were unpacked from them. The promise of a
- * length costs nothing.
+ * Limits the bytes of request bodies that are in memory at the same time: the
+ * bytes that have arrived, and those unpacked from them. A Content-Length alone
+ * reserves nothing.
  *
- * No body waits for room: when bytes would pass a limit, bodies that have not
- * arrived whole are refused until there is room, the one with the new bytes among
- * them. Past a caller's limit they are the caller's own, past the limit of all
- * those of everyone, in this order:
+ * No body waits for memory. When new bytes would exceed a limit, incomplete bodies
+ * are refused until the bytes fit; the body with the new bytes may be one of them.
+ * Past the limit of a caller only that caller's bodies are refused, past the total
+ * limit those of all callers, in this order:
  *
- * 1. All but the oldest body of each caller, those of the caller that holds the
- *    most first: nobody pushes others out with a number of requests.
- * 2. The oldest body of a caller, when it is slow: nobody keeps room by sending
- *    little.
+ * 1. All but the oldest body of each caller, beginning with the caller that holds
+ *    the most: many requests cannot push out those of other callers.
+ * 2. The oldest body of a caller, when it is slow: memory cannot be kept by
+ *    sending little.
  * 3. The oldest body of any other caller.
  *
- * Of each kind the youngest is refused first. The oldest body that is not slow is
- * therefore refused last. It arrives, since every body fits when it is alone:
- * bodies that have arrived in part cannot keep each other from arriving. Whole
- * ones keep their room, as their turn to be parsed comes in a bounded time.
+ * Within each step the youngest is refused first, so the oldest body that is not
+ * slow is refused last. It can always complete, since every body fits on its own:
+ * incomplete bodies cannot block each other. Complete bodies keep their memory,
+ * since they are parsed within a bounded time.
  */
 export class BodyBudget {
   readonly #limits: BudgetLimits;
   readonly #held = new Map<string, number>();
-  /** The bodies that count, the oldest first. */
+  /** The counted bodies, the oldest first. */
   readonly #bodies = new Set<BodyHold>();
   #total = 0;
 
@@ -60,10 +61,10 @@ export class BodyBudget {
   }
 
   /**
-   * Changes the bytes of a body, for BodyHold only.
+   * Changes the counted bytes of a body; called only by BodyHold.
    *
    * @returns the time from which the body counts
-   * @throws ConnectError BODY_BUDGET_EXCEEDED, when nothing was changed
+   * @throws ConnectError BODY_BUDGET_EXCEEDED; then nothing was changed
    */
   change(body: BodyHold, bytes: number): number {
     const { caller } = body;
@@ -98,8 +99,8 @@ export class BodyBudget {
   /**
    * Returns the body to refuse next.
    *
-   * @param asking the one with more bytes; it may count for the first time
-   * @param caller whose bodies are asked; everyone's without it
+   * @param asking the body with new bytes, which may not be counted yet
+   * @param caller considers only the bodies of this caller; all bodies without it
    */
   #leastOf(asking: BodyHold, since: number, more: number, caller?: string): BodyHold {
     const now = this.#limits.now();
@@ -124,8 +125,8 @@ export class BodyBudget {
 }
 
 /**
- * The bytes of one body that count against the budget. One for each request, so
- * it has fields and no closures.
+ * The bytes of one body that count against the budget. There is one for each
+ * request, so it uses fields and not closures.
  */
 export class BodyHold implements BodyAccount {
   readonly caller: string;
@@ -169,7 +170,7 @@ export class BodyHold implements BodyAccount {
     if (this.#error) throw this.#error;
   }
 
-  /** Refuses the body, for BodyBudget only. */
+  /** Refuses the body; called only by BodyBudget. */
   refuse(error: ConnectError): void {
     this.#error = error;
     this.release();

@@ -3,16 +3,16 @@ import type { ListenerLimits } from "../connection/listener-limits.ts";
 import { type BodyPace, measurePace } from "./body-pace.ts";
 import type { BodyObserver } from "./request-body.ts";
 
-/** Cuts request bodies that are too slow, with one account for each and no timer of its own. */
+/** Cuts off request bodies that are too slow. Has no timer: `check` must be called. */
 export interface BodyGuard {
   /**
    * Watches the body of a request from now until it is over; events of the body
    * must be passed to the observer.
    *
-   * @param owner cut at most once, when the body came too slowly
+   * @param owner is cut off at most once, when its body is too slow
    */
   watch(req: HttpRequest, owner: BodyOwner): BodyObserver;
-  /** Cuts bodies that are too slow; to be called at short intervals. */
+  /** Cuts off bodies that are too slow; to be called at short intervals. */
   check(): void;
 }
 

@@ -8,7 +8,7 @@ function begin() {
   const pace = measurePace({ ...LISTENER_LIMITS, now: () => nowMs });
   return {
     pace,
-    /** Lets time pass in steps, with so many bytes in each; tells whether the body was too slow at any of them. */
+    /** Advances the clock in steps, at this rate of bytes; returns whether the body was too slow at any step. */
     pass(seconds: number, bytesPerSecond: number, stepMs = LISTENER_LIMITS.checkIntervalMs): boolean {
       let wasTooSlow = false;
       for (let passedMs = 0; passedMs < seconds * 1_000; passedMs += stepMs) {

@@ -17,15 +17,15 @@ export interface BodyPace {
 }
 
 /**
- * Starts to measure a body. Only time in which our side accepted bytes counts: a
- * client is not responsible for a server that does not read or is blocked. Must
- * be checked every `checkIntervalMs`.
+ * Starts to measure a body. Only time in which the server accepted bytes counts:
+ * the client is not responsible when the server does not read or is blocked. The
+ * pace must be checked every `checkIntervalMs`.
  */
 export function measurePace(limits: PaceLimits): BodyPace {
   return new Account(limits);
 }
 
-/** One for each request with a body, so it has fields and no closures. */
+/** There is one for each request with a body, so it uses fields and not closures. */
 class Account implements BodyPace {
   readonly #limits: PaceLimits;
   #accountedAt: number;

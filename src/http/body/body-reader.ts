@@ -19,10 +19,10 @@ export interface BodyReader {
   close(): Promise<void>;
 }
 
-/** Requests above this size, in bytes, have a thread of their own, so that no smaller one waits for them: 16 MiB take a second. */
+/** Requests above this size, in bytes, use a separate thread so that smaller ones do not wait: 16 MiB take a second. */
 const SHARED_THREAD_BYTES = MIB;
 
-/** Creates what all entry points share; each thread starts with its first request. */
+/** Creates the body reader that all entry points share; each thread starts with its first request. */
 export function createBodyReader(settings: BodyReaderSettings): BodyReader {
   const large = new RequestThread(settings.allowUnknownFields);
   const largest = new RequestThread(settings.allowUnknownFields);

@@ -15,7 +15,7 @@ export class ByteSource {
 
   /**
    * @param free called with each chunk that was copied
-   * @param hold counts the bytes of messages as they come
+   * @param hold counts the bytes of messages as they arrive
    */
   constructor(chunks: AsyncIterable<Uint8Array>, free: (chunk: Uint8Array) => void, hold: BodyAccount) {
     this.#chunks = chunks[Symbol.asyncIterator]();
@@ -23,7 +23,7 @@ export class ByteSource {
     this.#hold = hold;
   }
 
-  /** Begins a message, which can be refused from now on until it has arrived. */
+  /** Begins a message. The body budget may refuse it until it has arrived. */
   begin(): void {
     const refused = Promise.withResolvers<never>();
     refused.promise.catch(() => {});
@@ -95,7 +95,7 @@ export class ByteSource {
     return true;
   }
 
-  /** Ends the reading; the rest may still be coming. */
+  /** Stops reading; the rest of the body may still arrive. */
   close(): void {
     this.#chunks.return?.()?.catch(() => {});
   }

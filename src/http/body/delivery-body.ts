@@ -8,8 +8,9 @@ import { incomingBody } from "./incoming-body.ts";
 export const MAX_DELIVERY_BYTES = 1_048_576;
 
 /**
- * Maximum for all deliveries in memory. The sender of a delivery is only known
- * from the whole body, so strangers could fill the memory with theirs.
+ * Maximum for all deliveries in memory, in bytes. The sender of a delivery is only
+ * known once its whole body has arrived, so without this limit unauthenticated
+ * clients could fill the memory.
  */
 export const MAX_HELD_BYTES = 64 * MAX_DELIVERY_BYTES;
 
@@ -18,16 +19,16 @@ export interface DeliveryBodies {
   /**
    * Holds a body until `take` has settled.
    *
-   * @returns the result of `take`; undefined for a body that is too large, of
-   *   which no more is read
-   * @throws ConnectError unavailable for the body that began to arrive first,
-   *   when the arriving ones together exceed the limit: it has had the most time
+   * @returns the result of `take`; undefined for a body that is too large, whose
+   *   rest is not read
+   * @throws ConnectError unavailable when the arriving bodies together exceed the
+   *   limit, for the one that began to arrive first: it has had the most time
    */
   hold<T>(req: HttpRequest, take: (body: Uint8Array) => Promise<T>): Promise<T | undefined>;
 }
 
 export function deliveryBodies(maxHeldBytes: number): DeliveryBodies {
-  /** In the order of their first bytes. */
+  /** Incomplete bodies, in the order of their first bytes. */
   const arriving = new Set<Arrival>();
   let heldBytes = 0;
 

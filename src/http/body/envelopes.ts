@@ -4,11 +4,11 @@ import { requireEnvelope } from "../../rpc/request/envelope.ts";
 const ENVELOPED = /^application\/(connect\+|grpc)/i;
 
 /**
- * Passes on the body of a call, unless its protocol uses envelopes and it begins
- * without one: plain JSON would be read as a message of a length that its letters
- * spell.
+ * Passes on the body of a call. Rejects a body without an envelope when the
+ * protocol requires one: the first characters of plain JSON would be read as the
+ * length of a message.
  *
- * @throws ConnectError invalid_argument that tells the expected form, while the
+ * @throws ConnectError invalid_argument that names the expected form, while the
  *   body is read
  */
 export function envelopes(

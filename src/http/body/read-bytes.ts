@@ -3,8 +3,8 @@ import type { HttpRequest } from "../connection/listener.ts";
 import { incomingBody } from "./incoming-body.ts";
 
 /**
- * Reads the body of a request to something else than the operations. A loop over the request itself would destroy it
- * when it is left early, and the connection that the response goes to with it.
+ * Reads the body of a request that is not a call of an operation. Leaving a loop over the request itself early would
+ * destroy the request, and with it the connection on which the response is sent.
  *
  * @throws ConnectError BODY_TOO_LARGE, at the first byte over the limit, and canceled for a body that was cut off
  */

@@ -7,9 +7,9 @@ import { hasEnd, replacePush } from "../connection/node-internals.ts";
 export interface BodyObserver {
   /** Bytes arrived from the client, whether or not anyone reads them. */
   arrived(bytes: number): void;
-  /** Our side accepts no more for now: the client cannot send, or need not. */
+  /** The server accepts no more bytes for now: the client cannot send, or does not have to. */
   full(): void;
-  /** Our side accepts more (again). */
+  /** The server accepts bytes (again). */
   wanted(): void;
   /** Nothing more comes: the body is complete, or its client is gone. */
   over(): void;
@@ -18,8 +18,8 @@ export interface BodyObserver {
 export interface RequestBody {
   readonly isOver: boolean;
   /**
-   * Drops the rest of the body instead of storing it for a reader. Calls
-   * `exceeded` when that is more than `maxBytes`.
+   * Discards the rest of the body instead of storing it for a reader. Calls
+   * `exceeded` when the rest is larger than `maxBytes`.
    */
   discard(maxBytes: number, exceeded: () => void): void;
 }
@@ -30,9 +30,9 @@ const NOTHING_MORE: RequestBody = { isOver: true, discard() {} };
 const FRAME_BYTES = 16_384;
 
 /**
- * A request whose body can be observed: Node's parser pushes it into the request.
- * Methods replaced on each request would give every request its own shape, which
- * slows down all code that handles it.
+ * A request whose body can be observed: Node's parser pushes the body into the
+ * request. It is a class because replacing methods on each request would give every
+ * request its own object shape, which slows down all code that handles it.
  */
 export class Http1Request extends IncomingMessage {
   observed: ObservedBody | undefined = undefined;
@@ -48,7 +48,7 @@ export class Http1Request extends IncomingMessage {
   }
 }
 
-/** Observes a body of HTTP/1: the parser stops reading when the request says so. */
+/** Observes a body of HTTP/1: the parser stops reading when the request's buffer is full. */
 export function observeHttp1Body(req: Http1Request, observer: BodyObserver): RequestBody {
   const isChunked = req.headers["transfer-encoding"] !== undefined;
   const lengthBytes = isChunked ? undefined : Number(req.headers["content-length"] ?? 0);
@@ -72,8 +72,9 @@ export function failWithConnection(req: Http1Request, socket: Http1Request["sock
  * may send until its window is used up.
  *
  * Some clients (Node's is one) that cancel a request end its body before they
- * reset the stream, and half a message can be a valid one. When both arrive
- * together the reader fails, as it does when a connection of HTTP/1 breaks.
+ * reset the stream, and part of a message can be a valid message. When the end and
+ * the reset arrive together, the reader fails, as it does when an HTTP/1
+ * connection breaks.
  */
 export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver): RequestBody {
   const { stream } = req;
@@ -85,7 +86,7 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
   const fail = (): void => {
     if (!body.isOver) req.destroy(connectionBroken());
   };
-  // Before Node's own listener, which would fail the reader with an error that names no cause.
+  // Must run before Node's own listener, which would fail the reader with an error that names no cause.
   stream.prependListener("aborted", fail);
   replacePush(stream, {
     pushed(push, chunk, encoding) {
@@ -97,7 +98,7 @@ export function observeHttp2Body(req: Http2ServerRequest, observer: BodyObserver
       if (stream.closed) {
         end();
       } else if (!isEnding) {
-        // A reset that arrived with it shows in a moment: then the stream is closed.
+        // A reset that arrived together with the end has closed the stream by the next turn.
         isEnding = true;
         setImmediate(end);
       }
@@ -136,7 +137,7 @@ class ObservedBody implements RequestBody {
     }
     if (this.#missingBytes !== undefined) {
       this.#missingBytes -= chunk.length;
-      // The parser reports the end a moment later, when a reader may have answered already.
+      // The parser reports the end a moment later; the response may have been sent by then.
       if (this.#missingBytes <= 0) this.#end();
     }
     if (this.#discard) {

@@ -23,14 +23,14 @@ export interface MessageForm {
   readonly isCompressed: boolean;
   /** 0 where the protocol has none. */
   readonly endFlag: number;
-  /** Gives the memory of a chunk of the body back. */
+  /** Releases the memory of a chunk of the body. */
   readonly free: (chunk: Uint8Array) => void;
 }
 
 /**
  * Returns the form of a request's messages, and removes the headers that do not
- * apply to the body that the protocol layer gets: it is not compressed, and an
- * empty one represents a large message.
+ * apply to the body that the protocol layer gets: that body is not compressed, and
+ * contains an empty message in place of a large one.
  */
 export function messageForm(req: HttpRequest): MessageForm {
   const { headers } = req;
@@ -56,8 +56,9 @@ export function messageForm(req: HttpRequest): MessageForm {
 }
 
 /**
- * Passes a request's body to the protocol layer in whole messages that are
- * unpacked and counted: the layer parses them at once, whatever they contain.
+ * Passes a request's body to the protocol layer as whole messages. They are
+ * unpacked and checked against the limits first, since the layer parses every
+ * message it gets.
  *
  * @param parseLarge parses large messages elsewhere; the protocol layer gets an
  *   empty message instead
@@ -107,7 +108,7 @@ export async function* requestMessages(
       if (length > limitBytes) throw bodyTooLarge(limitBytes);
       source.begin();
       const data = await source.message(length);
-      // The protocol layer refuses incomplete messages; it parses those whose flags mean nothing.
+      // The protocol layer refuses incomplete messages, but parses messages with unknown flags.
       const isWhole = head.length === ENVELOPE_BYTES && data.length === length;
       const isPacked = (flags & COMPRESSED_FLAG) !== 0;
       if (!isWhole || (flags & form.endFlag) !== 0 || (isPacked && !form.isCompressed)) {
@@ -121,7 +122,7 @@ export async function* requestMessages(
       yield message;
     }
   } finally {
-    // A call continues long after its request was read; large bytes of the message share the body's memory.
+    // A call may continue long after its request was read. Large `bytes` fields share the body's memory.
     if (!requests.hasLargeBytes) hold.release();
     source.close();
   }

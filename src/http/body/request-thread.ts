@@ -16,7 +16,7 @@ interface Waiting<T> {
  * smallest request of each first.
  */
 export class ReadQueue<T> {
-  /** In the order of their turns; none is empty. */
+  /** The waiting items by caller, in the order of the callers' turns; no list is empty. */
   readonly #callers = new Map<string, Waiting<T>[]>();
 
   /** Adds an item; returns a function that removes it, unless it was taken already. */
@@ -60,18 +60,18 @@ export interface ReadOrder {
 export type ReadOutcome = TransferredRequest | { /** The cause, for the log. */ readonly failure: string };
 
 /**
- * Enough for the parsed form of 16 MiB of JSON, with a margin; images stay
- * outside. A thread that needs more ends.
+ * Memory of the thread: enough for the parsed form of 16 MiB of JSON, with a
+ * margin; images do not count. A thread that needs more is terminated.
  */
 const MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 256 } as const;
 
 /**
- * A request that takes longer ends the thread; ten images of 4 MiB took a second
- * before the text was read as ASCII.
+ * The thread is terminated when a request takes longer. For comparison: ten images
+ * of 4 MiB took a second before the text was read as ASCII.
  */
 const LIMIT_MS = 30_000;
 
-/** An idle thread is ended after this time, which gives its memory back. */
+/** An idle thread is ended after this time, which frees its memory. */
 const IDLE_MS = 10_000;
 
 /**
@@ -140,8 +140,8 @@ export class RequestThread {
     thread.once("message", resolve);
     thread.once("exit", ended);
     try {
-      // Bytes that are part of other memory cannot be transferred; the slice of a Buffer would be such a
-      // part.
+      // Only a whole ArrayBuffer can be transferred, so a view of a part of one is copied.
+      // Buffer.slice would return another view.
       const isWhole = order.bytes.byteLength === order.bytes.buffer.byteLength;
       const bytes = isWhole ? order.bytes : new Uint8Array(order.bytes);
       thread.postMessage({ ...order, bytes }, [bytes.buffer as ArrayBuffer]);
@@ -160,7 +160,7 @@ export class RequestThread {
       resourceLimits: MEMORY,
     });
     thread.unref();
-    // The cause is reported to the request that the thread was reading.
+    // The error is reported to the request that the thread was reading.
     thread.on("error", () => {});
     thread.once("exit", () => {
       if (this.#thread === thread) this.#thread = undefined;

@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { transferReader } from "../../rpc/request/request-transfer.ts";
 import type { ReadOrder, ReadOutcome, RequestThreadData } from "./request-thread.ts";
 
-// The thread of RequestThread: one order at a time, each answered once.
+// The worker of RequestThread: it handles one message at a time and replies once to each.
 
 const { allowUnknownFields } = workerData as RequestThreadData;
 const read = transferReader(allowUnknownFields);

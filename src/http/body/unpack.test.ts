@@ -6,7 +6,7 @@ import { unpack } from "./unpack.ts";
 const MIB = 1024 * 1024;
 const BODY = Buffer.alloc(300_000, "a body of three hundred thousand bytes ");
 const now = () => 0;
-/** A new one each time: it is given away. */
+/** Returns a new packed body each time, since `unpack` takes over its memory. */
 const pack = () => new Uint8Array(gzipSync(BODY));
 const packedBytes = pack().length;
 

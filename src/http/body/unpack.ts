@@ -6,17 +6,17 @@ import type { BodyAccount } from "../../rpc/request/arriving-bytes.ts";
 import { freeWhole, join } from "../../rpc/request/free-chunk.ts";
 
 /**
- * Maximum ratio to which a compressed body may unpack, past {@link FREE_BYTES}.
- * Measured: 3,000 projects that differ in a name, a remote and an id pack 38
- * times, with indentation 52 times; 100 whose description is one sentence 270
- * times over, 212 times. Bytes without content pack a thousand times.
+ * Maximum compression ratio of a body that unpacks to more than {@link FREE_BYTES}.
+ * Measured ratios: 3,000 projects that differ in name, remote and id, 38, and 52
+ * with indentation; 100 projects whose description repeats one sentence 270 times,
+ * 212. A body of one repeated byte has a ratio of about 1,000.
  */
 const MAX_RATIO = 400;
 
-/** Size to which any body may unpack: a small one is cheap to read, whatever its ratio. */
+/** Unpacked size in bytes up to which any ratio is accepted: a small body is cheap to read. */
 const FREE_BYTES = 1024 * 1024;
 
-/** Size of a piece, which is unpacked and counted at once. */
+/** Size in bytes of the pieces in which a body is unpacked and counted. */
 const PIECE_BYTES = 64 * 1024;
 
 /** Returns the maximum size to which a compressed body may unpack, in bytes. */
@@ -25,8 +25,8 @@ function unpackedLimit(packedBytes: number, limitBytes: number): number {
 }
 
 /**
- * Unpacks a gzip body on a thread of the system's pool, and stops at the first
- * piece past the limit.
+ * Unpacks a gzip body on libuv's thread pool, and stops at the first piece past
+ * the limit.
  *
  * @param packed not to be used afterwards
  * @param limitBytes maximum of the operation

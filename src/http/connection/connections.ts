@@ -7,7 +7,7 @@ import { plainAddress } from "./plain-address.ts";
 export interface Connection {
   /** The accepted socket; replaced by the encrypted one when the handshake is done. */
   socket: Socket;
-  /** The address at its other end, as {@link plainAddress} writes it; empty when it was gone at once. */
+  /** The address of the peer, as {@link plainAddress} writes it; empty when the peer had already disconnected. */
   readonly peer: string;
   /** Set when the connection speaks HTTP/2. */
   session?: ServerHttp2Session;
@@ -24,11 +24,11 @@ export interface Connection {
 
 /** A request whose response has not been fully written. */
 export interface OpenRequest {
-  /** Called once when it is not open any more. */
+  /** Called once when the request has ended. */
   ended(): void;
-  /** For HTTP/1: called when its connection may not persist, as the server drains. */
+  /** For HTTP/1: called when the server drains and its connection may no longer persist. */
   updatePersistence?(): void;
-  /** For HTTP/1: true if a part of its response is on the connection already. */
+  /** For HTTP/1: true if a part of its response has already been sent. */
   readonly isResponding?: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface Connections extends Iterable<Connection> {
   accept(socket: Socket, isReadable: boolean): Connection;
   /** Counts a request until it is ended or its connection closes. */
   begin(connection: Connection, request: OpenRequest): void;
-  /** Ends a request; without effect on one that is not open any more. */
+  /** Ends a request; without effect when it has already ended. */
   end(connection: Connection, request: OpenRequest): void;
   /** Calls back once, when no connection is left. */
   whenEmpty(callback: () => void): void;
@@ -70,7 +70,7 @@ export function trackConnections(
 
   const isOverdue = (connection: Connection, now: number): boolean => {
     if (connection.open.size > 0) return false;
-    // Node ends a silent HTTP/1.1 connection itself; this ends one that sends a few bytes now and then.
+    // Node itself closes a silent HTTP/1.1 connection, but not one that sends a few bytes from time to time.
     const maxMs = connection.session
       ? limits.idleSessionMs
       : limits.keepAliveTimeoutMs + limits.headersTimeoutMs;

@@ -5,15 +5,15 @@ import type { Connections } from "./connections.ts";
 import type { ListenerLimits } from "./listener-limits.ts";
 
 /**
- * Requests in flight when the last response was sent get this time to arrive,
- * before and after the port closes.
+ * Time without requests that the server waits for, once before and once after the
+ * port closes: requests in flight when the last response was sent can still arrive.
  */
 const QUIET_MS = 75;
-/** Final messages get this time at the end; with twice the above it is less than half a second. */
+/** Time for final messages to be sent at the end; with twice {@link QUIET_MS} less than half a second. */
 const FLUSH_MS = 200;
-/** The part of the time after which no new connections are accepted. */
+/** The fraction of the time after which no new connections are accepted. */
 const ACCEPTING_FRACTION = 3 / 4;
-/** Maximum number of turns, against clients that connect faster than they are accepted. */
+/** Maximum number of event loop turns, in case clients connect faster than they are accepted. */
 const MAX_TURNS = 1_000;
 
 export interface Drain {
@@ -74,8 +74,8 @@ export function startDrain(
 }
 
 /**
- * Accepts the connections that wait in the kernel, which would reset them when
- * the port closes. Node accepts some in each turn of its loop.
+ * Accepts the connections that wait in the kernel's backlog, which would be reset
+ * when the port closes. Node accepts some in each turn of its event loop.
  */
 async function acceptWaiting(server: Server): Promise<void> {
   let isArriving = true;

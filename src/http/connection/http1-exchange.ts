@@ -18,7 +18,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
   readonly #res: ServerResponse;
   readonly #context: ServerContext;
   readonly #req: Http1Request;
-  /** The request's own: Node takes it from a request that a reader has destroyed. */
+  /** The request's socket, kept here because Node detaches it from a request that a reader has destroyed. */
   readonly #socket: Http1Request["socket"];
   readonly #peer: string;
   readonly #guard: BodyObserver;
@@ -51,7 +51,7 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     if (this.#body.isOver) {
       this.#guard.over();
     } else {
-      // Before Node's own listener, which would destroy the socket and the response with it.
+      // Must run before Node's own listener, which would destroy the socket and the response with it.
       res.prependListener("finish", () => {
         if (!this.#body.isOver) this.#closeUnread();
       });
@@ -121,10 +121,10 @@ export class Http1Exchange implements OpenRequest, BodyOwner, BodyObserver {
     const { limits } = this.#context;
     failWithConnection(this.#req, socket);
     socket.destroySoon = ignore;
-    // Not destroyed yet: the reset would fail the client's next write before it reads the response.
+    // The socket is not destroyed yet: a reset would fail the client's next write before it reads the response.
     this.#body.discard(limits.discardBytes, () => void socket.pause());
     socket.end();
-    // Counts as reading, without which Node would drop the rest uncounted; the socket may be paused as well.
+    // Without this Node would drop the rest uncounted. The socket may also be paused.
     this.#req.resume();
     socket.resume();
     destroyWithin(socket, limits.discardMs);

@@ -18,7 +18,7 @@ import type { ListenerLimits } from "./listener-limits.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
 
 export interface Http1Server extends ProtocolServer {
-  /** Keeps no connection open for a next request from now on. */
+  /** From now on closes each connection after its current request. */
   drain(): void;
   /** Ends the checks for slow headers. */
   close(): void;
@@ -50,7 +50,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     isWaiting = false,
   ): void => {
     const connection = connectionOf.get(req.socket);
-    // A request behind one that ended the connection, or too late.
+    // The request came too late, or after one that ended the connection.
     if (!connection || !req.socket.writable) return;
     const exchange = new Http1Exchange(context, connection, req, res, isWaiting);
     takeOriginForm(req);
@@ -72,17 +72,17 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     destroyWithin(socket, limits.discardMs);
   });
   server.on("connect", (_req, socket) => {
-    // A response to it would be taken for that to a request before it.
+    // The client would take this response for that of an earlier request.
     if ((connectionOf.get(socket)?.open.size ?? 0) > 0 || !socket.writable) {
       socket.destroy();
       return;
     }
     rejectConnection(socket, NO_TUNNEL);
-    // What comes for the other end is dropped: a reset would fail the client before it reads the response.
+    // Further bytes of the client are discarded: a reset would fail the client before it reads the response.
     socket.resume();
     destroyWithin(socket, limits.discardMs);
   });
-  // A listening server starts its checks for slow headers; this one is given its connections.
+  // Node starts the checks for slow headers when a server listens; this server never does.
   server.emit("listening");
 
   return {

@@ -68,8 +68,8 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
       const reset = (): void => {
         if (stream.destroyed) return;
         if (body.isOver) {
-          // All of it arrived, and unread bytes would hold the stream open and count against the limit.
-          // Node's listener passes them to the request, which pauses the stream again when it is full.
+          // The body is complete. Unread bytes would keep the stream open and count against the limit of
+          // streams. Node's listener would pass them to the request, which pauses the stream when it is full.
           stream.removeAllListeners("data");
           stream.resume();
           return;
@@ -78,9 +78,9 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
         // A stream with unread bytes would never close by itself.
         stream.destroy();
       };
-      // Node sends the trailers one turn after it asks for them, and their frame one turn later.
+      // Node sends the trailers one turn after `wantTrailers`, and their frame one turn later.
       stream.once("wantTrailers", () => setImmediate(() => setImmediate(reset)));
-      // A response without a body asks for no trailers.
+      // A response without a body emits no `wantTrailers`.
       stream.once("finish", () => setTimeout(reset, limits.discardMs).unref());
     }
 
@@ -119,7 +119,7 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
         connection.session = session;
         connectionOf.set(session, connection);
       });
-      // A client that ended its side is gone. Node handles that itself on HTTP/1, but not here.
+      // A client that has ended its side is gone. Node closes such a connection itself on HTTP/1, but not on HTTP/2.
       connection.socket.allowHalfOpen = false;
       server.emit("connection", connection.socket);
     },

@@ -11,8 +11,8 @@ export interface ListenerLimits {
   /** Maximum time for which an HTTP/2 connection may have no open stream, whatever else it sends. */
   readonly idleSessionMs: number;
   /**
-   * Maximum time without a byte of a request body. It is also the time from the
-   * body's start during which its rate does not matter.
+   * Maximum time without a byte of a request body. The rate of a body is not
+   * checked until this much time has passed since its start.
    */
   readonly bodyIdleMs: number;
   /** Minimum average rate of a request body after that time. */
@@ -29,20 +29,20 @@ export interface ListenerLimits {
    */
   readonly maxRejectedStreams: number;
   /**
-   * Time for which a connection that is to be closed goes on reading, so that the
-   * client gets the response and not a reset: closing a socket with unread bytes
-   * makes the kernel discard sent bytes.
+   * Time for which a connection that is being closed continues to read, so that
+   * the client gets the response and not a reset: closing a socket with unread
+   * bytes makes the kernel discard sent bytes.
    */
   readonly discardMs: number;
-  /** Maximum of an unwanted body that is read in that time. */
+  /** Maximum size of an unwanted body that is read in that time. */
   readonly discardBytes: number;
   /** Maximum time to send the refusal of a body that came too slowly. */
   readonly flushMs: number;
   /** Time for accepted requests to finish when the server is stopped. */
   readonly drainMs: number;
-  /** Interval at which all of these times are checked; they are exact to this much. */
+  /** Interval at which these times are checked, and therefore their precision. */
   readonly checkIntervalMs: number;
-  /** Returns the time in milliseconds from any fixed moment, never going back. */
+  /** Returns a monotonic time in milliseconds. */
   readonly now: () => number;
 }
 

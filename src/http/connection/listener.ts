@@ -28,11 +28,11 @@ export interface ListenerOptions {
    */
   readonly tls?: TlsFiles;
   /**
-   * Handles a request; must not throw, and must end every response. `peer` is the address at the other
-   * end of the connection: the client's or a proxy's.
+   * Handles a request; must not throw, and must end every response. `peer` is the address of the
+   * other end of the connection: a client or a proxy.
    */
   readonly handle: (req: HttpRequest, res: HttpResponse, peer: string) => void;
-  /** Most connections that an address may have open; absent for no limit. */
+  /** Maximum number of open connections from one address; absent for no limit. */
   readonly perAddress?: { readonly most: number; readonly isExempt: (address: string) => boolean };
   /** Limits other than LISTENER_LIMITS. */
   readonly limits?: Partial<ListenerLimits>;
@@ -42,24 +42,25 @@ export interface Listener {
   /**
    * Starts to listen; rejects when the address is not available.
    *
-   * @returns the address that it listens on, and the URL of that, without a trailing slash
+   * @returns the address that it listens on, and its URL, without a trailing slash
    */
   listen(): Promise<{ host: string; port: number; url: string }>;
   /** The number of requests whose response has not been fully written. */
   readonly active: number;
-  /** The number of connections that were closed at once, as their address had too many. */
+  /** The number of connections that were closed at once because their address had too many. */
   readonly refused: number;
   /**
    * Uses another TLS key and certificate for the connections that begin from now on.
    *
-   * @throws when they do not belong together, or the listener has none; what it has stays in use
+   * @throws when key and certificate do not belong together, or the listener does not use TLS; the current files stay
+   *   in use
    */
   useTls(files: TlsFiles): void;
   /**
-   * Lets the requests in flight finish, then closes every connection and stops
+   * Waits for the requests in flight, then closes every connection and stops
    * listening. Until then new requests are still served, so that probes see that
-   * the server shuts down; in the last quarter of the time no new connection is
-   * accepted, so that clients that never pause do not delay others' responses.
+   * the server is shutting down. In the last quarter of the time no new connection
+   * is accepted, so that clients that never pause do not delay other responses.
    *
    * @param graceMs by default the `drainMs` of the limits
    * @returns whether all requests were answered within that time
@@ -107,7 +108,7 @@ export function createListener(options: ListenerOptions): Listener {
   };
   const route = (connection: Connection, protocol: Sniffed): void => {
     const { socket } = connection;
-    // The connection may have been refused while its first bytes were awaited.
+    // The connection may have been rejected while the server waited for its first bytes.
     if (!socket.writable) socket.destroy();
     else if (protocol === "ended") rejectConnection(socket, MALFORMED);
     else (protocol === "http2" ? http2 : http1).adopt(connection);
@@ -118,7 +119,7 @@ export function createListener(options: ListenerOptions): Listener {
         const connection = accept(socket, true);
         sniffProtocol(socket, (protocol) => route(connection, protocol));
       });
-  // After listening, errors concern one connection that could not be accepted.
+  // Once the server listens, an error means that one connection could not be accepted.
   server.on("error", ignore);
 
   const check = (): void => {

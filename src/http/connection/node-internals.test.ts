@@ -26,7 +26,7 @@ async function listening<S extends { listen(port: number, host: string): unknown
   return (server.address() as AddressInfo).port;
 }
 
-/** What a handler does that knows nothing of the response that was sent. */
+/** Responds as a handler does that does not know that a response was already sent. */
 function respondAgain(res: ServerResponse | Http2ServerResponse): void {
   suppressWrites(res);
   const anyResponse = res as ServerResponse;
@@ -99,7 +99,7 @@ test.each([
 ])("a body of HTTP/2 that comes %s with its connection's first bytes has its end: %s", async (_, isLast) => {
   const found = Promise.withResolvers<boolean>();
   const server = createHttp2Server((req) => found.resolve(hasEnd(req.stream)));
-  // As the listener does, which reads the first bytes to find out the protocol.
+  // Like the listener, which reads the first bytes to detect the protocol.
   const sniffing = createNetServer({ allowHalfOpen: true }, (socket) => {
     socket.once("readable", () => {
       socket.unshift(socket.read());
@@ -120,7 +120,7 @@ test("the handle of a socket counts what was written, and what its reader has no
   await once(writer, "connect");
   const reader = await accepted.promise;
   closing.push(() => reader.destroy());
-  // More than the buffers of the system take on both sides.
+  // More than the socket buffers of both sides hold.
   const bytes = 64 * 1024 * 1024;
   const written = new Promise((resolve) => writer.write(Buffer.alloc(bytes), resolve));
   const handle = handleOf(writer);

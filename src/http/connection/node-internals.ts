@@ -1,13 +1,13 @@
-// What the server reads or replaces of Node's sockets, streams and responses beyond their documented ways.
-// node-internals.test.ts holds each of them against real connections, and fails when a new Node does otherwise.
+// The undocumented parts of Node's sockets, streams and responses that the server reads or replaces.
+// node-internals.test.ts checks each of them on real connections, and fails when a new Node behaves differently.
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import type { HttpResponse } from "./listener.ts";
 
-/** Receives what a stream of the system pushes to its reader. */
+/** Receives the chunks that Node pushes into a stream. */
 export interface PushObserver {
   /**
-   * Gets a chunk in place of the stream's own `push`; null is the end.
+   * Receives a chunk in place of the stream's own `push`; null is the end.
    * @param push the stream's own
    * @returns whether the stream takes more
    */
@@ -16,7 +16,7 @@ export interface PushObserver {
   wanted(): void;
 }
 
-/** Replaces how a stream is filled: HTTP/2 pushes frames into it, and tells nobody else. */
+/** Observes how a stream is filled: HTTP/2 pushes frames into it without an event. */
 export function replacePush(stream: Readable, { pushed, wanted }: PushObserver): void {
   const { push, _read: read } = stream;
   stream.push = (chunk, encoding) => pushed(push, chunk, encoding);
@@ -27,16 +27,16 @@ export function replacePush(stream: Readable, { pushed, wanted }: PushObserver):
 }
 
 /**
- * Returns whether the end of a stream has been pushed into it, read or not. Frames of HTTP/2 that come together with the
- * first bytes of their connection are pushed before anyone hears of the request.
+ * Returns whether the end of a stream has been pushed into it, read or not. HTTP/2 frames that arrive together with the
+ * first bytes of their connection are pushed before the `request` event.
  */
 export function hasEnd(stream: Readable): boolean {
   return (stream as Readable & { readonly _readableState: { readonly ended: boolean } })._readableState.ended;
 }
 
 /**
- * Makes a response ignore its handler's writes, without an error, as the response
- * has been sent by other code.
+ * Makes a response silently ignore its handler's writes, because other code has
+ * already sent the response.
  */
 export function suppressWrites(res: HttpResponse): void {
   const self = () => res;
@@ -59,13 +59,13 @@ export function suppressWrites(res: HttpResponse): void {
 }
 
 /**
- * The system's handle of a socket. Node has no public name for the unsent part of
- * a large write; its own timeouts read this too.
+ * The internal handle of a socket. Node has no public API for the unsent part of a
+ * large write; its own timeouts read this handle too.
  */
 export interface SocketHandle {
-  /** All bytes that were passed to the system. */
+  /** All bytes that were passed to the operating system. */
   readonly bytesWritten: number;
-  /** The part of them that the system has not accepted. */
+  /** The part of them that the operating system has not accepted. */
   readonly writeQueueSize: number;
 }
 

@@ -2,25 +2,25 @@ import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { TlsFiles } from "./tls-server.ts";
 
-/** Time between two looks at the files of certificate and key: a renewal is served that much later at most. */
+/** Interval at which the certificate and key files are read: the maximum delay until a renewal is in use. */
 const LOOK_MS = 10_000;
 
 export interface TlsRenewalOptions {
   readonly certFile: string;
   readonly keyFile: string;
-  /** The files that are in use at the beginning. */
+  /** The contents that are in use at the start. */
   readonly used: TlsFiles;
   /** Uses other files for new connections. @throws when they do not belong together */
   readonly use: (files: TlsFiles) => void;
   /** Called when a certificate is in use, with the end of its validity. */
   readonly onRenewed: (validTo: Date) => void;
-  /** Called once for each content that cannot be used; the files before stay in use. */
+  /** Called once for each content that cannot be used; the previous files stay in use. */
   readonly onFailure: (error: Error) => void;
 }
 
 /**
- * Keeps the certificate of a listener that of its files. It compares contents, not times, since programs that renew
- * certificates replace files, folders or links, and the two files never at the same moment.
+ * Reloads the certificate of a listener when its files change. It compares contents, not times, since programs that
+ * renew certificates replace files, folders or links, and never the two files at the same moment.
  */
 export class TlsRenewal {
   readonly #options: TlsRenewalOptions;
@@ -34,7 +34,7 @@ export class TlsRenewal {
     this.#used = options.used;
   }
 
-  /** Begins to look every {@link LOOK_MS}. */
+  /** Starts to read the files every {@link LOOK_MS}. */
   start(): void {
     this.#timer = setInterval(() => void this.look(), LOOK_MS).unref();
   }
@@ -43,9 +43,9 @@ export class TlsRenewal {
     clearInterval(this.#timer);
   }
 
-  /** Looks at the files now; resolves when what they hold is in use or was found unusable. */
+  /** Reads the files now; resolves when their contents are in use or were found unusable. */
   async look(): Promise<void> {
-    // One at a time: an older look would otherwise bring back older files.
+    // One read at a time: otherwise an earlier read could bring back older files.
     while (this.#looking) await this.#looking;
     this.#looking = this.#read().finally(() => {
       this.#looking = undefined;

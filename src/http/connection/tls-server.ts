@@ -68,7 +68,7 @@ export function createTlsServer(
 /**
  * Uses other files for the connections that begin from now on.
  *
- * @throws when key or certificate do not belong together; the files before stay in use
+ * @throws when key and certificate do not belong together; the previous files stay in use
  */
 export function useTlsFiles(server: tls.Server, files: TlsFiles): void {
   togetherOrThrow(() => server.setSecureContext(contextOf(files)));
@@ -96,7 +96,7 @@ function togetherOrThrow<T>(use: () => T): T {
   }
 }
 
-/** Returns the client's address and port; undefined when it is gone already. */
+/** Returns the client's address and port; undefined when it has already disconnected. */
 function peerOf({ remoteAddress, remotePort }: Socket): string | undefined {
   return remoteAddress === undefined ? undefined : `${remoteAddress} ${remotePort}`;
 }

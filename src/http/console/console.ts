@@ -9,7 +9,7 @@ import { type Dispatch, withErrorResponses, writeError } from "../dispatch/dispa
 import { writeWhole } from "../output/node-response.ts";
 import { type SessionOrigin, sessionRedirect } from "../sign-in/session-origin.ts";
 
-/** The first parts of the console's addresses; everything else is as unknown as it was without a console. */
+/** The first path segments of the console's pages; every other path is handled as if there were no console. */
 const SECTIONS = [
   "account",
   "agents",
@@ -24,16 +24,17 @@ const SECTIONS = [
 const ASSETS = "/assets/";
 const PATH = new RegExp(`^/(?:(?:${SECTIONS.join("|")})(?:/[^?]*)?|assets/[^?]+)?(?:\\?|$)`);
 
-/** Name in the access log: it contains nothing of a request. */
+/** Operation name in the access log, which contains nothing from the request. */
 const OPERATION = "console";
 
-/** Names of assets hold the hash of their content, so that what a browser has never changes. */
+/** For assets: their names contain the hash of their content, so a cached copy never becomes stale. */
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
- * Policy of what the page may load: its own files, and style elements with the nonce of the answer, which Mantine makes for its
- * variables and @pierre/diffs for its theme. Style attributes are allowed because of @pierre/diffs alone, which writes the
- * colours of words and the heights of rows into them; what React sets are properties, which no policy is about.
+ * Returns the Content-Security-Policy of the page. It may load its own files, and style elements with the nonce of the
+ * response, which Mantine creates for its variables and @pierre/diffs for its theme. Style attributes are allowed only
+ * for @pierre/diffs, which writes colours of words and heights of rows into them; React sets style properties, to which
+ * no policy applies.
  */
 const contentPolicy = (nonce: string): string =>
   [
@@ -75,7 +76,7 @@ export function isConsole({ method, url = "" }: HttpRequest): boolean {
   return (method === "GET" || method === "HEAD") && PATH.test(url);
 }
 
-/** Creates the dispatch of the console: each of its addresses answers the one page, which loads hashed files. */
+/** Creates the dispatch of the console: every page path returns the same HTML page, which loads hashed files. */
 export function createConsoleDispatch({ folder, sessionOrigin, report }: ConsoleOptions): Dispatch {
   const files = createConsoleFiles(folder);
   const serve = async (req: HttpRequest, res: HttpResponse, record: CallRecord): Promise<void> => {
@@ -121,23 +122,23 @@ function headerOf(type: string, caching: string): Headers {
   });
 }
 
-/** A built file as browsers get it. */
+/** A built file as it is sent to browsers. */
 interface ConsoleFile {
   readonly type: string;
   readonly bytes: Uint8Array;
-  /** The same packed with gzip, where that is shorter. */
+  /** The content compressed with gzip, when that is smaller. */
   readonly packed?: Uint8Array | undefined;
 }
 
-/** The files that `npm run build` has made. */
+/** The files that `npm run build` creates. */
 interface ConsoleFiles {
-  /** The page, in which {@link NONCE_PLACE} is replaced by the nonce of an answer. */
+  /** The page, in which {@link NONCE_PLACE} is replaced by the nonce of the response. */
   readonly page: string;
-  /** The files under /assets, by their names, each of which holds the hash of its content. */
+  /** The files under /assets by name; each name contains the hash of the content. */
   readonly assets: ReadonlyMap<string, ConsoleFile>;
 }
 
-/** The place in the built page where each answer has its nonce. */
+/** The placeholder for the nonce in the built page. */
 const NONCE_PLACE = "__NONCE__";
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -147,10 +148,10 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Creates the reader of the built files, which it reads once and keeps. Until they have been built it looks again
- * each time, so that a running server shows them without a restart.
+ * Creates the reader of the built files. It reads them once and caches them. Until they have been built, each call
+ * looks for them, so that a running server shows them without a restart.
  *
- * @returns undefined from the reader where nothing was built
+ * @returns the reader, which returns undefined when nothing was built
  */
 function createConsoleFiles(folder: string): () => Promise<ConsoleFiles | undefined> {
   let files: Promise<ConsoleFiles | undefined> | undefined;

@@ -14,11 +14,11 @@ export interface BearerOptions {
 }
 
 /**
- * Authenticates the sender of a request to another protocol than the operations' by the bearer token alone, and counts
- * the request against the limits of the caller.
+ * Authenticates the sender of a request in a protocol other than that of the operations. Only the bearer token counts.
+ * The request is counted against the limits of the caller.
  *
  * @returns the caller
- * @throws ConnectError without a valid token, past a limit, and once the server shuts down
+ * @throws ConnectError without a valid token, past a limit, and while the server is shutting down
  */
 export async function admitBearer(
   { admission, limits, now }: BearerOptions,

@@ -4,14 +4,14 @@ type RequestHeaders = Record<string, string | string[] | undefined>;
 /** Headers that name the compression of a body or of its messages. */
 const COMPRESSION_HEADERS = ["content-encoding", "connect-content-encoding", "grpc-encoding"] as const;
 
-/** For each of them, the header in which a response says what the server knows. */
+/** For each of them, the response header that lists the compressions the server supports. */
 const KNOWN_HEADERS = {
   "content-encoding": "accept-encoding",
   "connect-content-encoding": "connect-accept-encoding",
   "grpc-encoding": "grpc-accept-encoding",
 } as const;
 
-/** The spellings of nearly all clients, which need no look. */
+/** The spellings that nearly all clients use, which need no normalization. */
 const USUAL: ReadonlySet<string> = new Set([
   "application/json",
   "application/json; charset=utf-8",
@@ -29,9 +29,9 @@ const PARAMETER = new RegExp(`;\\s*(?:(${TOKEN})=(?:"((?:[^"\\\\]|\\\\.)*)"|(${T
 const UTF_8 = /^utf-?8$/i;
 
 /**
- * Writes the headers about a request's body in the one spelling that the protocol layer knows: media types, charsets and
- * compressions are the same in upper and lower case, and values of parameters may be quoted (RFC 9110, section 8). What
- * means something else is left as it is, and refused there.
+ * Normalizes the headers about a request's body to the one spelling that the protocol layer accepts: media types,
+ * charsets and compressions are case-insensitive, and values of parameters may be quoted (RFC 9110, section 8). Other
+ * values are left unchanged, and the protocol layer refuses them.
  *
  * @param headers changed in place
  */
@@ -49,9 +49,9 @@ export function normalizeBodyHeaders(headers: RequestHeaders): void {
 }
 
 /**
- * Says in the headers of a response which compression the server knows, where the request names another one.
+ * Adds to the response the compression that the server supports, when the request names another one.
  *
- * @param headers in their usual spelling
+ * @param headers normalized
  */
 export function nameCompression(
   headers: RequestHeaders,
@@ -63,7 +63,7 @@ export function nameCompression(
   }
 }
 
-/** Returns a media type without parameters that say what holds anyway; as it is where one says something else. */
+/** Returns a media type without parameters that are the default; unchanged when a parameter means something else. */
 function usualType(contentType: string): string {
   const [head, type] = MEDIA_TYPE.exec(contentType) ?? [];
   if (head === undefined || type === undefined) return contentType;

@@ -4,22 +4,22 @@ import type { CallLimits, LimitState } from "../../rpc/access/call-limits.ts";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import type { HttpResponse } from "../connection/listener.ts";
 
-/** The header of responses to a caller whose token ends within 7 days: when it does, as an RFC 3339 timestamp. */
+/** The header with the expiry of the caller's token, as an RFC 3339 timestamp; sent when it is within 7 days. */
 export const TOKEN_END_HEADER = "Token-Expires-At";
 
-/** The headers of responses to a caller who has used half of a limit, and of those that refuse. */
+/** The headers of responses to a caller that has used half of a limit, and of responses that refuse past a limit. */
 export const LIMIT_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After"] as const;
 
 const WINDOW_SECONDS = 60;
 
-/** Tells a caller whose token is in its last 7 days when it ends. */
+/** Sets {@link TOKEN_END_HEADER} when the caller's token expires within 7 days. */
 export function warnOfTokenEnd(res: HttpResponse, { caller }: CallRecord, now: number): void {
   const end = caller && announcedEnd(caller, now);
   if (end !== undefined) res.setHeader(TOKEN_END_HEADER, end);
 }
 
 /**
- * Counts a call of a known caller, and tells the caller of its limits when half of one is used.
+ * Counts a call of an authenticated caller, and sets the headers of a limit once half of it is used.
  * @returns the error with which the call must end, which its protocol sends
  */
 export function limitCaller(

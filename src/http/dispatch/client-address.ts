@@ -1,17 +1,17 @@
 import { BlockList, isIP, SocketAddress } from "node:net";
 import { plainAddress } from "../connection/plain-address.ts";
 
-/** A range of addresses: all whose first `prefix` bits are those of `address`. */
+/** A range of addresses: all that share their first `prefix` bits with `address`. */
 export interface AddressRange {
   readonly address: string;
   readonly prefix: number;
   readonly family: "ipv4" | "ipv6";
 }
 
-/** Maximum number of proxies that a request may have passed; the address of one further away is never looked at. */
+/** Maximum number of proxies that are followed; addresses further away in the header are not read. */
 export const MAX_PROXIES = 16;
 
-/** The longest text of an address, IPv4 in the form of IPv6 among them, and the white space around it. */
+/** Maximum length of an address as text, including IPv4-mapped IPv6 addresses and surrounding white space. */
 const MAX_TEXT = 64;
 
 /**
@@ -23,12 +23,12 @@ const MAX_TEXT = 64;
 export type ClientAddress = (peer: string, forwarded: string | readonly string[] | undefined) => string;
 
 /**
- * Creates the function that tells who the client of a request is. Each proxy appends the address that it was
- * called from to X-Forwarded-For, so that only the end of the list is true: it is followed from the right for as
- * long as each address is that of a trusted proxy. The first other address is the client. Where the list ends or
- * holds no address, the client is the last proxy that was found.
+ * Creates the function that determines the client address of a request. Each proxy appends the address of its own
+ * peer to X-Forwarded-For, so only the end of the list can be trusted. The list is read from the right while each
+ * address is that of a trusted proxy. The first other address is the client. If the list ends first, or an entry is
+ * not an address, the client is the last proxy that was found.
  *
- * @param trusted the addresses of proxies; of anybody else the header is not read
+ * @param trusted the addresses of proxies; the header of any other peer is not read
  */
 export function createClientAddress(trusted: readonly AddressRange[]): ClientAddress {
   if (trusted.length === 0) return (peer) => peer;
@@ -48,7 +48,7 @@ export function createClientAddress(trusted: readonly AddressRange[]): ClientAdd
   };
 }
 
-/** Creates the function that tells whether an address is that of a trusted proxy. */
+/** Creates the function that returns whether an address is that of a trusted proxy. */
 export function createProxyCheck(trusted: readonly AddressRange[]): (address: string) => boolean {
   const proxies = new BlockList();
   for (const { address, prefix, family } of trusted) proxies.addSubnet(address, prefix, family);
@@ -58,12 +58,12 @@ export function createProxyCheck(trusted: readonly AddressRange[]): (address: st
   };
 }
 
-/** Returns the address that a text is, in its shortest form; undefined when it is none. */
+/** Parses an address and returns its shortest form; undefined when the text is not an address. */
 function addressIn(text: string): string | undefined {
   const address = text.trim();
   const version = isIP(address);
   if (version !== 6) return version === 4 ? address : undefined;
-  // A zone belongs to the machine that wrote it.
+  // A zone id has a meaning only on the machine that wrote it.
   if (address.includes("%")) return undefined;
   return plainAddress(new SocketAddress({ address, family: "ipv6" }).address);
 }

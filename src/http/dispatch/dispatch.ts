@@ -48,7 +48,7 @@ const UNARY_CONTENT_TYPE = /^application\/(json|proto)(;|$)/i;
 /** Headers in which a client names the compressions that it accepts for messages of a stream. */
 const STREAM_COMPRESSION_HEADERS = ["connect-accept-encoding", "grpc-accept-encoding"];
 
-/** Responses of the server are not limited here; the page sizes of the contract limit them. */
+/** The protocol layer's limit for responses, at its maximum: the page sizes of the contract limit responses. */
 const RESPONSE_LIMIT = 0xffffffff;
 const EMPTY = new Uint8Array();
 
@@ -56,12 +56,12 @@ export interface DispatchOptions {
   readonly routes: ReadonlyMap<string, Route>;
   readonly admission: Admission;
   readonly limits: CallLimits;
-  /** Handles the requests that it supports; without it everything goes through the protocol layer. */
+  /** Handles the requests that it supports; all others go through the protocol layer. */
   readonly unaryPath?: UnaryPath | undefined;
   readonly budget: BodyBudget;
   /** Parses large requests. */
   readonly parseElsewhere: ParseElsewhere;
-  /** The origin whose pages have sessions. */
+  /** Returns the origin whose pages may use sessions. */
   readonly sessionOrigin: () => SessionOrigin;
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
@@ -86,7 +86,7 @@ export function createDispatch(options: DispatchOptions): Dispatch {
   );
 }
 
-/** Wraps a dispatch so that every error becomes the response. @param statusOf an error; default that of its code */
+/** Wraps a dispatch so that it responds with every error. @param statusOf returns the status; default: by the code */
 export function withErrorResponses(
   entry: Dispatch,
   report: ReportFault,
@@ -115,7 +115,7 @@ async function authenticateAndDispatch(
   res: HttpResponse,
   record: CallRecord,
 ): Promise<void> {
-  // A preflight that was not answered before: browsers send them without a token.
+  // A preflight that the CORS middleware did not answer. Browsers send preflights without a token.
   if (req.method === "OPTIONS") return rejectPreflight(res, record);
   normalizeBodyHeaders(req.headers);
   nameCompression(req.headers, res);
@@ -132,7 +132,7 @@ async function authenticateAndDispatch(
   warnOfTokenEnd(res, record, options.now());
   if (route && record.caller) {
     record.output?.charge(callerId);
-    // Reads wait later, when their bodies have arrived; see outputLimit.
+    // Reads wait later, once their bodies have arrived; see outputLimit.
     const room = rejected || route.isRead ? undefined : record.output?.enter(undefined);
     if (room) rejected = await waitBeforeBody(room, options, req, res, record);
     if (isGone(res)) return;
@@ -145,7 +145,7 @@ async function authenticateAndDispatch(
   }
 }
 
-/** The caller of rejected requests, and of those that need no token. */
+/** The caller of rejected requests, and of requests that need no token. */
 const ANONYMOUS = { accountId: "", subject: { id: "" } };
 
 interface AdmittedCall {
@@ -178,7 +178,7 @@ async function dispatchCall(
     return;
   }
   const contentType = req.headers["content-type"] ?? "";
-  // A rejected caller gets no suggestion, and costs nothing.
+  // A rejected caller gets no suggestion, so no work is spent on it.
   const suggestion = () => (rejected ? undefined : options.suggest(path));
   const routing = routingError(route, req.method ?? "", contentType, suggestion);
   if (routing || !route) {

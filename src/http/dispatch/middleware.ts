@@ -17,7 +17,7 @@ import type { ClientAddress } from "./client-address.ts";
 import { type Dispatch, writeError } from "./dispatch.ts";
 import { isWebhook } from "./webhook.ts";
 
-/** One finished call, for the access log. Nothing in it comes from a body or a token. */
+/** One finished call, for the access log. It contains nothing from a body or a token. */
 export interface AccessLine {
   readonly requestId: string;
   readonly operation: string;
@@ -26,7 +26,7 @@ export interface AccessLine {
   /** The HTTP status; 200 for failed gRPC calls. */
   readonly status: number;
   readonly durationMs: number;
-  /** The address of the client, or of the last proxy that is trusted to name it. */
+  /** The address of the client, or of the last trusted proxy when the client is unknown. */
   readonly client: string;
   readonly organization?: string;
   readonly caller?: string;
@@ -35,11 +35,11 @@ export interface AccessLine {
   readonly trace?: string;
 }
 
-/** The state that probes tell. */
+/** The state that probes report. */
 export interface Probes {
-  /** While it has a problem, /readyz responds with 503 and all of them. */
+  /** While there are problems, /readyz responds with 503 and lists them. */
   readonly readiness: Pick<Readiness, "problems">;
-  /** Returns warnings to add to the answer; they do not make the server unready. */
+  /** Returns warnings to add to the response; they do not make the server unready. */
   readonly warnings?: () => readonly { readonly check: string; readonly reason: string }[];
   /** The release of the server, such as `0.1.0`. */
   readonly version: string;
@@ -49,11 +49,11 @@ export interface MiddlewareOptions {
   readonly dispatch: Dispatch;
   /** Handles requests that are posted to workflows; see isWebhook. */
   readonly webhook: Dispatch;
-  /** Handles the sign-in page and what it calls; see isSignIn. */
+  /** Handles the sign-in page and its requests; see isSignIn. */
   readonly signIn: Dispatch;
   /** Handles the pages of the console and their files; see isConsole. */
   readonly console: Dispatch;
-  /** Handles the OpenAPI document and the pages made of it; see isReference. */
+  /** Handles the OpenAPI document and the pages generated from it; see isReference. */
   readonly reference: Dispatch;
   /** Handles the requests of identity providers; see isScim. */
   readonly scim: Dispatch;
@@ -84,7 +84,7 @@ export function createMiddleware(
   options: MiddlewareOptions,
 ): (req: HttpRequest, res: HttpResponse, peer: string) => void {
   return (req, res, peer) => {
-    // First, so that pages of other origins read /version too.
+    // CORS comes first, so that pages of other origins can read /version too.
     if (handleCors(req, res, options.corsOrigins)) return;
     if (handleProbe(req, res, options.probes)) return;
     const started = performance.now();
@@ -146,7 +146,7 @@ function dispatchOf(options: MiddlewareOptions, req: HttpRequest): Dispatch {
 
 const TOO_MANY_REQUESTS = 429;
 
-/** Returns whether a request was refused for what it is, and not for what the server is. */
+/** Returns whether a request was refused because of the request itself, not because of the server's state. */
 function isRefused({ code, isNoRefusal }: CallRecord, { statusCode }: HttpResponse): boolean {
   if (isNoRefusal) return false;
   if (code === Code.Unauthenticated) return true;
@@ -154,8 +154,8 @@ function isRefused({ code, isNoRefusal }: CallRecord, { statusCode }: HttpRespon
 }
 
 /**
- * The operation in the log for a path that names none: the path is the client's
- * to choose, and may hold a secret.
+ * The operation in the log for a path that names none. The path itself is not
+ * logged: the client chooses it, and it may contain a secret.
  */
 const NO_OPERATION = "none";
 
@@ -194,8 +194,8 @@ const EXPOSED_HEADERS = [
 ].join(", ");
 
 /**
- * Lets pages of the named origins call the server. Returns true when the request
- * was a preflight and is answered.
+ * Allows pages of the configured origins to call the server. Returns true when the
+ * request was a preflight, which has then been answered.
  *
  * @param origins exact origins such as `https://console.example.org`; no wildcard
  */
@@ -221,8 +221,8 @@ function handleCors(req: HttpRequest, res: HttpResponse, origins: ReadonlySet<st
 }
 
 /**
- * Answers probes, none of which needs a token: /healthz says that the process lives, /readyz that it
- * accepts requests, or all that keeps it from that, and /version what it is.
+ * Answers probes, which need no token: /healthz reports that the process is alive, /readyz that it accepts
+ * requests, or every problem that prevents it, and /version the release.
  *
  * @returns whether the request was a probe
  */

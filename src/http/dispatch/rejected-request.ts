@@ -11,7 +11,7 @@ import type { HttpResponse } from "../connection/listener.ts";
 export interface RejectedRequest {
   readonly status: number;
   readonly error: ConnectError;
-  /** The methods that are allowed, with the status 405. */
+  /** The allowed methods, for the status 405. */
   readonly allow?: string;
 }
 
@@ -64,7 +64,7 @@ export function reject(res: HttpResponse, refusal: RejectedRequest): void {
   res.end(body);
 }
 
-/** Sends an error on an HTTP/1.1 connection on which no request can be read, and ends our side of it. */
+/** Sends an error on an HTTP/1.1 connection whose request cannot be read, and ends the server's side of it. */
 export function rejectConnection(socket: Duplex, refusal: RejectedRequest): void {
   const body = bodyOf(refusal);
   const head = [

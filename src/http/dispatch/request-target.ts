@@ -10,10 +10,10 @@ const PLAIN_PATH = /^\/[a-z0-9]/i;
 let validAuthority: string | undefined;
 
 /**
- * Returns whether the host and the path of a request form a valid URL, which
- * handlers rely on. A request that names two hosts has none: a proxy in front of
- * the server may have used the other one (RFC 9112, section 3.2; RFC 9113,
- * section 8.3.1). HTTP/1.0 may omit the host (simple health probes do); such a
+ * Returns whether the host and the path of a request form a valid URL, on which
+ * handlers rely. A request that names two hosts is invalid: a proxy in front of
+ * the server may have used the other host (RFC 9112, section 3.2; RFC 9113,
+ * section 8.3.1). HTTP/1.0 may omit the host, as simple health probes do; such a
  * request gets `localhost`.
  */
 export function hasValidTarget(req: HttpRequest): boolean {
@@ -29,12 +29,12 @@ export function hasValidTarget(req: HttpRequest): boolean {
   return isValid;
 }
 
-/** The absolute form of a target, in which proxies are asked: its host, and the path behind it. */
+/** The absolute form of a target, which clients send to proxies: captures the host and the path. */
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#\\@]+)([/?].*)?$/is;
 
 /**
- * Puts the path in the place of a target in absolute form, which servers must take (RFC 9112, section 3.2.2). One
- * whose host is not that of the header `Host` stays, and has no valid target.
+ * Replaces a target in absolute form, which servers must accept (RFC 9112, section 3.2.2), by its path. A target
+ * whose host differs from the header `Host` is left unchanged, and is then invalid.
  */
 export function takeOriginForm(req: HttpRequest): void {
   const [, authority, path = ""] = ABSOLUTE_FORM.exec(req.url ?? "") ?? [];

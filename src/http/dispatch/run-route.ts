@@ -10,20 +10,20 @@ import { type MessageForm, requestMessages } from "../body/request-messages.ts";
 import { withinDeadline } from "../body/within-deadline.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 
-/** A call whose caller is admitted, and whose body is still to be read. */
+/** A call whose caller is admitted, and whose body has not been read yet. */
 export interface AdmittedRequest {
   readonly route: Route;
   readonly values: ContextValues;
   readonly hold: BodyHold;
   readonly form: MessageForm;
-  /** Bytes of the body; undefined where its headers do not tell. */
+  /** Bytes of the body; undefined when the headers do not state it. */
   readonly length: number | undefined;
   readonly body: AsyncIterable<Uint8Array>;
-  /** Changes the messages once they are counted, for a body in another form than the operation's protocol has. */
+  /** Converts the messages after they are counted, for a body in a form other than that of the operation's protocol. */
   readonly convert?: (messages: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
 }
 
-/** Runs the operation of a call in the protocol layer, which gets the body in whole messages that are counted. */
+/** Runs the operation of a call in the protocol layer, which gets the body as whole messages that were counted. */
 export async function runRoute(
   { parseElsewhere }: { readonly parseElsewhere: ParseElsewhere },
   { route, values, hold, form, length, body, convert }: AdmittedRequest,
@@ -38,7 +38,7 @@ export async function runRoute(
   const parseLarge = async (bytes: Uint8Array): Promise<void> => {
     if (!requests) return;
     const leftMs = endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
-    // The protocol layer checks the deadline only when it has the request.
+    // The protocol layer checks the deadline only once it has the request.
     const parsed = await withinDeadline(universal.signal, leftMs, (signal) =>
       parseElsewhere(requests, form.isBinary, bytes, turnOf(record, signal)),
     );
@@ -49,7 +49,7 @@ export async function runRoute(
   return route.handle({ ...universal, method: "POST", body: convert?.(messages) ?? messages });
 }
 
-/** Returns the length of a request's body in bytes; undefined where its headers do not tell. */
+/** Returns the length of a request's body in bytes; undefined when its headers do not state it. */
 export function contentLengthOf({ headers }: HttpRequest): number | undefined {
   const length = headers["content-length"];
   return length === undefined ? undefined : Number(length);

@@ -30,7 +30,7 @@ import { writeWhole } from "../output/node-response.ts";
 import { limitCaller } from "./caller-headers.ts";
 import { type Dispatch, withErrorResponses, writeError } from "./dispatch.ts";
 
-/** The path of a workflow's webhookUrl, without the /api of operations. */
+/** The path of a workflow's webhookUrl, which has no prefix /api. */
 const PATH = /^\/workflows\/([^/?]+)\/webhooks(?:\?|$)/;
 
 /** The name of a delivery in the access log: its path names the workflow. */
@@ -41,7 +41,7 @@ export interface WebhookOptions extends Pick<WebhookDependencies, "store" | "key
   readonly limits: Pick<CallLimits, "admit">;
   readonly report: ReportFault;
   readonly onRecordFailure: (error: unknown) => void;
-  /** Maximum of all deliveries in memory, in bytes; 64 MiB when absent. */
+  /** Maximum bytes of all deliveries in memory; 64 MiB when absent. */
   readonly maxHeldBytes?: number;
 }
 
@@ -51,9 +51,9 @@ export function isWebhook(req: HttpRequest): boolean {
 }
 
 /**
- * Creates the dispatch of deliveries: 202 with the verdicts when one started
- * something, 200 with them when none did; 400, 401, 403, 405, 413 and 503 in the
- * form of Connect's JSON errors.
+ * Creates the dispatch of deliveries. It responds with the verdicts, and 202 when
+ * a trigger started something or 200 when none did. Errors are 400, 401, 403, 405,
+ * 413 and 503, in the form of Connect's JSON errors.
  */
 export function createWebhookDispatch(options: WebhookOptions): Dispatch {
   const receive = createWebhookReceiver({
@@ -110,7 +110,7 @@ async function receiveDelivery(
   await writeWhole(res, started ? 202 : 200, header, Buffer.from(text), record.output);
 }
 
-/** Authenticates the sender of a delivery that is not signed: only such a one needs a token. */
+/** Authenticates the sender of an unsigned delivery; a signed one needs no token. */
 async function callerOf(
   { admission, limits }: Pick<WebhookOptions, "admission" | "limits">,
   req: HttpRequest,

@@ -13,7 +13,7 @@ const INSTRUCTIONS = [
   "A tool error tells a `reason`. Give calls that change something an `idempotencyKey`, and repeat them with it when no answer came.",
 ].join("\n\n");
 
-/** Headers that mean something to the protocol. The token is none of them: the caller is known by now. */
+/** Headers that the protocol uses. The token is not among them: the caller is already authenticated. */
 const HEADERS = ["accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version"];
 
 /** One message of an admitted caller. */
@@ -32,16 +32,16 @@ export interface Exchange {
 }
 
 /**
- * Answers one message by a server of the protocol that lives as long as it: of the revision of 2026-07-28, and of those
- * before it, whose clients get no session.
+ * Answers one message with a protocol server that is created for this message. It supports revision 2026-07-28 and
+ * earlier ones, whose clients get no session.
  */
 export async function exchange(asked: Exchange): Promise<Response> {
   const { message, req, record, signal, report } = asked;
-  // Loaded with the first request: most servers have none.
+  // Loaded with the first request: most servers never get one.
   const protocol = await import("@modelcontextprotocol/server");
   let failure: unknown;
   const handler = protocol.createMcpHandler(() => createServer(protocol, asked), {
-    // Nothing here changes without a new release, so that there is nothing to listen for.
+    // Nothing here changes without a new release, so there is nothing to subscribe to.
     maxSubscriptions: 0,
     onerror: (error) => {
       failure = error;
@@ -54,7 +54,7 @@ export async function exchange(asked: Exchange): Promise<Response> {
   }
   const request = new Request("https://chartroom.invalid/mcp", { method: "POST", headers, signal });
   const response = await handler.fetch(request, { parsedBody: message });
-  // What clients do wrong is reported, too, with other statuses.
+  // Mistakes of clients also end up here, but with other statuses.
   if (response.status === 500) report(failure ?? new Error("the protocol layer failed"), record);
   return response;
 }
@@ -74,7 +74,7 @@ function createServer(protocol: Protocol, asked: Exchange) {
     const tool = tools.get(params.name);
     if (!tool) {
       const { InvalidParams } = protocol.ProtocolErrorCode;
-      // The name is the client's to choose, and is not repeated.
+      // The client chooses the name, so it is not repeated in the error.
       throw new protocol.ProtocolError(InvalidParams, "no tool has this name: tools/list names them");
     }
     return resultForm(await call(asked, tool, params.arguments ?? {}));

@@ -25,13 +25,13 @@ import { readMessage } from "./read-message.ts";
 const PATH = /^\/mcp(?:\?|$)/;
 const DOCUMENT_FILE = join(import.meta.dirname, "../../../gen/tools.json");
 
-/** Name in the access log for what calls no operation: it contains nothing of a request. */
+/** Name in the access log for requests that call no operation; it contains nothing from the request. */
 const OPERATION = "mcp";
 
 /** JSON-RPC's code for errors that a server defines itself. */
 const SERVER_ERROR = -32_000;
 
-/** Headers of HTTP/1 that its connection writes, and HTTP/2 refuses. */
+/** Headers that Node writes itself on HTTP/1, and that HTTP/2 forbids. */
 const CONNECTION_HEADERS = ["connection", "keep-alive", "transfer-encoding"];
 
 export interface McpOptions extends BearerOptions {
@@ -55,8 +55,8 @@ export function isMcp(req: HttpRequest): boolean {
 }
 
 /**
- * Creates the dispatch of the Model Context Protocol: the operations of the contract as tools, for whom the bearer token is
- * of. Nothing is kept between requests, and no cookie is read. What a tool needs is loaded with the first request.
+ * Creates the dispatch of the Model Context Protocol, which offers the operations of the contract as tools to the owner
+ * of the bearer token. It keeps no state between requests and reads no cookie. Tools are loaded with the first request.
  */
 export function createMcpDispatch(options: McpOptions): Dispatch {
   const { admission, routes, parseElsewhere, report } = options;
@@ -70,7 +70,7 @@ export function createMcpDispatch(options: McpOptions): Dispatch {
     loaded ??= readFile(DOCUMENT_FILE, "utf8").then(
       (text) => new Tools(routes, JSON.parse(text) as ToolDocument),
     );
-    // A read that failed, where no file could be opened, is tried again.
+    // A failed read, for example when no file could be opened, is retried with the next request.
     loaded.catch(() => {
       loaded = undefined;
     });
@@ -100,7 +100,7 @@ export function createMcpDispatch(options: McpOptions): Dispatch {
       }
     } catch (thrown) {
       const error = toConnectError(thrown, record, report);
-      // The one thing that is not supported is the type of a body.
+      // Unimplemented can only mean the media type of the body.
       const status = error.code === Code.Unimplemented ? 415 : codeToHttpStatus(error.code);
       if (!res.headersSent) return refuse(res, record, error, status);
       record.code = error.code;
@@ -111,7 +111,7 @@ export function createMcpDispatch(options: McpOptions): Dispatch {
 
 /**
  * Authenticates the sender by the bearer token alone, and counts the request.
- * @throws ConnectError, or DomainError, for one who may not go on
+ * @throws ConnectError or DomainError when the caller is not admitted
  */
 async function admit(options: McpOptions, req: HttpRequest, res: HttpResponse, record: CallRecord) {
   const { origin } = req.headers;
@@ -128,7 +128,7 @@ function isAllowed({ baseUrl, sessionOrigin, corsOrigins }: McpOptions, origin: 
   return origin === new URL(baseUrl()).origin || origin === sessionOrigin().origin || corsOrigins.has(origin);
 }
 
-/** Returns the operations that the query names as tools. No token is read there. */
+/** Returns the operations that the query names as tools. No token is read from the query. */
 function namedTools(url: string): string[] {
   const query = new URLSearchParams(url.replace(/^[^?]*\??/, ""));
   if ([...query.keys()].some((name) => name !== "tools")) {
@@ -147,7 +147,7 @@ async function write(res: HttpResponse, record: CallRecord, response: Response):
   for (const name of CONNECTION_HEADERS) header.delete(name);
   header.set("cache-control", "no-store");
   header.set("x-content-type-options", "nosniff");
-  // Clients of earlier revisions take events: beats between them keep proxies from cutting a call that waits.
+  // Clients of earlier revisions get events: keep-alives between them stop proxies from closing a waiting call.
   if (response.body && header.get("content-type")?.startsWith("text/event-stream")) {
     const body = response.body as unknown as AsyncIterable<Uint8Array>;
     return writeStream(res, { status: response.status, header, body }, record.output);
@@ -163,7 +163,7 @@ function respondMethodNotAllowed(res: HttpResponse, record: CallRecord): Promise
   return refuse(res, record, error, 405);
 }
 
-/** Sends the error of a request that reaches no tool: in the form of JSON-RPC, with its reason. */
+/** Sends the error of a request that reaches no tool, with its reason, as a JSON-RPC error. */
 function refuse(res: HttpResponse, record: CallRecord, error: ConnectError, status: number): Promise<void> {
   record.code = error.code;
   const header = new Headers({

@@ -15,7 +15,7 @@ test("a message that stops coming gives way to those of others at once", async (
   );
   req.write(Buffer.alloc(20_000));
   while (hold.bytes === 0) await setImmediate();
-  // Nothing more has come for so long that it is slow.
+  // Nothing more has arrived for long enough that the body counts as slow.
   now = 60_000;
   const other = budget.hold("another");
   other.arriving();

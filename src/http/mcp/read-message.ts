@@ -8,19 +8,19 @@ import { incomingBody } from "../body/incoming-body.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import { contentLengthOf } from "../dispatch/run-route.ts";
 
-/** Most bytes of a message: the longest texts that a tool takes, several times over. Images go to the operations. */
+/** Maximum bytes of a message: several times the longest texts that a tool accepts. Images need the operations. */
 const MAX_MESSAGE_BYTES = 1_048_576;
 
 /**
- * Most parts of a message, counted before anything is built of it: no request that tools are for has as many, and the
- * bounds of the operation's own request hold within them.
+ * Maximum complexity of a message, checked before it is parsed. No request that tools are meant for comes close, and
+ * the bounds of the operation's own request apply in addition.
  */
 const MESSAGE_BOUNDS = { parts: 20_000, keys: 20_000, depth: 64 };
 
 const JSON_BODY = /^application\/json\s*(?:;|$)/i;
 
 /**
- * Reads the one message of JSON-RPC that a request has: a batch would be many calls that count as one.
+ * Reads the single JSON-RPC message of a request. A batch is refused: it would be many calls that count as one.
  *
  * @param hold counts its bytes; released by the caller
  * @throws ConnectError TRANSPORT_UNSUPPORTED, BODY_TOO_LARGE, BODY_TOO_COMPLEX, BODY_BUDGET_EXCEEDED, BODY_MALFORMED

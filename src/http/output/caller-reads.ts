@@ -1,19 +1,19 @@
 /**
- * Calls of one caller to one operation without side effects that may produce
- * their responses at the same time, each up to a full page; so many may exceed a
- * caller's limit for each operation.
+ * Maximum number of calls of one caller to one read operation that may produce
+ * their responses at the same time, each up to a full page. Together they may
+ * exceed the caller's limit of bytes, for each operation.
  */
 export const READS_PER_CALLER = 4;
 
-/** What a full page is counted as, in bytes. Reads of short texts hold no more than one together. */
+/** Bytes that a full page counts as. All reads of short texts together hold no more than one full page. */
 export const PAGE_BYTES = 4 * 2 ** 20;
 
-/** Maximum number of reads of short texts at the same time: more would only wait for each other in the database. */
+/** Maximum number of concurrent reads of short texts: more would only wait for each other in the database. */
 const MOST_SHORT = 32;
 
 /**
- * The reads of one caller by one operation that produce their responses. Those that
- * hold only short texts share one of the places of full pages.
+ * The reads of one caller by one operation that are producing their responses.
+ * Reads that hold only short texts share one slot of a full page.
  */
 export class CallerReads {
   #full = 0;
@@ -30,7 +30,7 @@ export class CallerReads {
     return true;
   }
 
-  /** Begins a full page if there is room, which may be that of a read of short texts that has met long ones. */
+  /** Begins a full page if there is room, also for a read of short texts that has met long ones. */
   beginFull(): boolean {
     if (this.#full + Math.min(this.#short, 1) >= READS_PER_CALLER) return false;
     this.#full += 1;

@@ -29,23 +29,23 @@ export async function writeWhole(
 }
 
 /**
- * Sends the headers of a stream of one protocol before its first message, which
- * may come late: the protocol layer sends its own only together with that
- * message. A stream that failed meanwhile has sent them already.
+ * Sends the headers of a stream before its first message, which may come late: the
+ * protocol layer sends headers only together with that message. Does nothing for a
+ * stream that has failed and sent its headers meanwhile.
  *
- * @param contentType that of the request, which is that of the response too
+ * @param contentType of the request, which is also that of the response
  */
 export function writeStreamHead(res: HttpResponse, contentType: string): void {
   if (res.headersSent || res.destroyed) return;
   res.statusCode = 200;
   res.setHeader("content-type", contentType);
-  // Both response classes have the method; the types of one do not declare it.
+  // Both response classes have the method, but only one declares it in its types.
   (res as { flushHeaders(): void }).flushHeaders();
 }
 
 /**
- * Writes a response as it is produced, at the pace of the client. A client that
- * goes away ends the iteration, and with it the operation's signal.
+ * Writes a response as it is produced, at the pace of the client. When the client
+ * disconnects, the iteration ends, and the operation's signal is aborted.
  *
  * @param output counts each message until the client has received it
  * @param large the messages that the protocol layer leaves out
@@ -82,7 +82,7 @@ export async function writeStream(
   res.end();
 }
 
-/** Encodes a message that the protocol layer has left out, in its envelope, which all protocols write alike. */
+/** Encodes a message that the protocol layer has left out, in its envelope, which is the same in all protocols. */
 async function encodedEnvelope(message: LargeMessage, isBinary: boolean) {
   const { lengthBytes, pieces } = await encodeLarge(message, isBinary);
   const smallPieces = function* () {

@@ -11,7 +11,7 @@ export function openOutput(budget: OutputBudget, req: HttpRequest, res: HttpResp
   return budget.open(connection, new HttpTransport(req, res));
 }
 
-/** One for each request, so it has fields and no closures. */
+/** There is one for each request, so it uses fields and not closures. */
 class HttpTransport implements ResponseTransport {
   readonly #req: HttpRequest;
   readonly #res: HttpResponse;
@@ -29,7 +29,8 @@ class HttpTransport implements ResponseTransport {
   turn(): Turn {
     const session = this.#session;
     const hasUnsent = (this.#handle()?.writeQueueSize ?? 0) > 0;
-    // Behind a response that has nothing to send, such as a stream without events, it cannot be read yet.
+    // HTTP/1: it cannot be sent before an earlier response ends, even when that has nothing to send, such as a stream
+    // without events.
     if (!session) return this.#res.socket === null && !hasUnsent ? "later" : "shared";
     const isBusy = hasUnsent || session.state.remoteWindowSize === 0;
     return isBusy ? "shared" : "own";
@@ -43,7 +44,7 @@ class HttpTransport implements ResponseTransport {
     const { stream } = this.#res;
     if (!stream || stream.destroyed) return;
     stream.close(constants.NGHTTP2_CANCEL);
-    // It would wait for bytes that its client does not receive.
+    // Without this the stream would wait to send bytes that its client does not receive.
     stream.destroy();
   }
 

@@ -3,15 +3,15 @@ import type { CallerReads } from "./caller-reads.ts";
 import type { OutputBudget } from "./output-budget.ts";
 
 /**
- * The way in which a response can progress: not yet (HTTP/1 sends the earlier
- * responses first), only with its connection, which several share, or by its own
- * reader alone, as the connection has nothing else to send.
+ * How a response can make progress. `later`: not yet, since HTTP/1 sends earlier
+ * responses first. `shared`: together with other responses on its connection.
+ * `own`: only through its own reader, as the connection has nothing else to send.
  */
 export type Turn = "later" | "shared" | "own";
 
 /** The connection under a response. */
 export interface ResponseTransport {
-  /** Returns the number of bytes that the system has accepted from the whole connection so far. */
+  /** Returns the number of bytes of the whole connection that the operating system has accepted so far. */
   writtenBytes(): number;
   turn(): Turn;
   /** Ends this response; on HTTP/1 its connection with it. */
@@ -23,11 +23,11 @@ export interface ResponseTransport {
 export interface ConnectionOutput {
   readonly outputs: Set<ResponseOutput>;
   heldBytes: number;
-  /** The bytes sent since it holds any, as of the budget's last check. */
+  /** The bytes sent since the connection began to hold any, as of the budget's last check. */
   takenBytes: number;
-  /** The time since which it holds any. */
+  /** The time at which the connection began to hold bytes. */
   heldSince: number;
-  /** The number of bytes that the system had accepted at the last check; undefined before the first. */
+  /** The number of bytes that the operating system had accepted at the last check; undefined before the first. */
   writtenBytes: number | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface CallerOutput {
   readonly reads: Map<string, CallerReads>;
 }
 
-/** Counts the bytes of one response. One for each request, so it has fields and no closures. */
+/** Counts the bytes of one response. There is one for each request, so it uses fields and not closures. */
 export class ResponseOutput implements OutputAccount {
   readonly connection: ConnectionOutput;
   readonly transport: ResponseTransport;
@@ -50,11 +50,11 @@ export class ResponseOutput implements OutputAccount {
   caller: CallerOutput | undefined;
   heldBytes = 0;
   isOpen = true;
-  /** The time at which its reader last made progress, or could not. */
+  /** The time at which its reader last made progress, or was not able to for reasons outside its control. */
   progressAt = 0;
   /** The operation, while the call occupies a slot for reads. */
   read: string | undefined;
-  /** Of a read, what it holds before it goes on to a full page; undefined for one that begins as such. */
+  /** For a read: the bytes that it holds before it grows to a full page; undefined when it begins as a full page. */
   shortBytes: number | undefined;
   isFullPage = false;
 

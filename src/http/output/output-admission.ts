@@ -3,11 +3,11 @@ import type { CallerOutput, ResponseOutput } from "./output-account.ts";
 
 interface WaitingCall {
   readonly caller: CallerOutput;
-  /** What it may produce in the turn in which it goes on; 0 unless it is a read. */
+  /** Bytes that it may produce in the turn in which it is admitted; 0 unless it is a read. */
   readonly turnBytes: number;
-  /** On the clock of the budget, in milliseconds. */
+  /** Since when it waits, on the clock of the budget, in milliseconds. */
   readonly since: number;
-  /** Returns whether it goes on. */
+  /** Tries to admit the call, and returns whether it was admitted. */
   readonly begin: () => boolean;
   readonly proceed: () => void;
 }
@@ -29,7 +29,7 @@ export class OutputAdmission {
 
   /**
    * Admits a call, or returns a promise that resolves when it is admitted.
-   * @param shortBytes of a read, what it holds at most before it asks for {@link enlarge}
+   * @param shortBytes for a read: maximum bytes that it holds before it calls {@link enlarge}
    * @param timeMs on the clock of the budget
    */
   enter(
@@ -39,14 +39,14 @@ export class OutputAdmission {
     shortBytes: number | undefined,
     timeMs: number,
   ): Promise<void> | undefined {
-    // No call overtakes another one of the same caller; where these are blocked, the next turn admits it.
+    // No call overtakes another one of the same caller. If those are blocked, the next turn may admit this one.
     if (caller.waiting === 0 && this.#begin(output, caller, read, shortBytes)) return undefined;
     const turnBytes = read === undefined ? 0 : (shortBytes ?? PAGE_BYTES);
     return this.#wait(output, caller, turnBytes, timeMs, () => this.#begin(output, caller, read, shortBytes));
   }
 
   /**
-   * Lets a read of short texts go on to a full page, or returns a promise that
+   * Allows a read of short texts to grow to a full page, or returns a promise that
    * resolves when it may.
    * @param timeMs on the clock of the budget
    */
@@ -63,7 +63,7 @@ export class OutputAdmission {
     call.proceed();
   }
 
-  /** Releases the slot of a read whose response was produced, or never will be. */
+  /** Releases the slot of a read whose response was produced or was given up. */
   endRead(output: ResponseOutput): void {
     const { caller, read, shortBytes, isFullPage } = output;
     if (!caller || read === undefined) return;
@@ -82,15 +82,15 @@ export class OutputAdmission {
     });
   }
 
-  /** Yields the callers with a call that has waited since a time or longer. */
+  /** Yields the callers with a call that has been waiting since this time or longer. */
   *waitingSince(timeMs: number): Generator<CallerOutput> {
     for (const { caller, since } of this.#waiting.values()) if (since <= timeMs) yield caller;
   }
 
   /**
-   * Admits the waiting calls that fit; of each caller one full page, or reads of
-   * short texts that hold no more than one, so that others are answered between
-   * large pages.
+   * Admits the waiting calls that fit. In one turn each caller gets one full page,
+   * or reads of short texts of that size in all, so that other callers are answered
+   * between large pages.
    */
   #admit(): void {
     const readBytes = new Map<CallerOutput, number>();

@@ -7,7 +7,7 @@ import { OutputBudget, type SlowReader } from "./output-budget.ts";
 const LIMITS = { connectionBytes: 100, callerBytes: 200, totalBytes: 400, stallMs: 5_000 };
 const LIST = "service.v1.ProjectService/ListProjects";
 
-/** A connection as far as its answers see it. */
+/** A connection as the responses on it see it. */
 interface TestConnection {
   writtenBytes: number;
   turn: Turn;
@@ -19,7 +19,7 @@ function setUp() {
   const reported: SlowReader[] = [];
   const cuts: string[] = [];
   const budget = new OutputBudget(LIMITS, (reader) => reported.push(reader));
-  /** An answer on a connection, for a caller if it is named. */
+  /** Opens a response on a connection, for the caller if one is given. */
   const open = (connection: TestConnection, name: string, caller?: string): ResponseOutput => {
     const output = budget.open(connection, {
       writtenBytes: () => connection.writtenBytes,
@@ -33,10 +33,10 @@ function setUp() {
   return { budget, reported, cuts, open };
 }
 
-/** More than the calls of any test that wait. */
+/** Event loop turns: more than the waiting calls of any test. */
 const TURNS = 20;
 
-/** Whether a call has gone on. */
+/** Returns whether a call has been admitted. */
 async function hasRoom(room: Promise<void> | undefined): Promise<boolean> {
   if (!room) return true;
   let isFree = false;
@@ -240,7 +240,7 @@ describe("a reader is cut", () => {
     for (let pass = 0; pass < 3; pass++) budget.pass(5_000);
     expect(cuts).toEqual([]);
     connection.turn = "shared";
-    // The first look notes what was written before.
+    // The first check records what was written before.
     budget.pass(0);
     budget.pass(5_000);
     expect(cuts).toEqual(["answer queued"]);

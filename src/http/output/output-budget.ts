@@ -7,7 +7,7 @@ import {
 import { OutputAdmission } from "./output-admission.ts";
 import type { OutputLimits } from "./output-limits.ts";
 
-/** A reader that was cut, and the reason. */
+/** A reader that was cut off, and the reason. */
 export interface SlowReader {
   readonly reason: "stalled" | "caller" | "total";
   /** The caller; undefined before a token was accepted. */
@@ -16,7 +16,7 @@ export interface SlowReader {
   readonly heldBytes: number;
 }
 
-/** Minimum age at which a connection can be the slowest of all: no rate is known earlier. */
+/** Minimum age at which a connection can be closed as the slowest: its rate is not known earlier. */
 const MEASURED_MS = 1_000;
 
 /** Time for which a call waits for its caller's other connections before the slowest of them is closed. */
@@ -24,14 +24,15 @@ const CALLER_WAIT_MS = 10_000;
 
 /**
  * Limits the bytes that wait for slow readers: per connection, per caller and in
- * all. Beyond a limit further calls wait before they produce anything; a reader
- * that makes no progress is cut, and so is the slowest when the total is reached.
+ * total. Beyond a limit further calls wait before they produce anything. A reader
+ * that makes no progress is cut off, and so is the slowest one when the total is
+ * reached.
  */
 export class OutputBudget {
   readonly admission = new OutputAdmission((output, caller) => this.#hasRoom(output, caller));
   readonly #limits: OutputLimits;
   readonly #onCut: (reader: SlowReader) => void;
-  /** By connection, for as long as that lives: a response on it opens no account of its own. */
+  /** The accounts by connection, for as long as it exists: all responses on a connection share one. */
   readonly #connections = new WeakMap<object, ConnectionOutput>();
   /** Connections that hold anything. */
   readonly #holding = new Set<ConnectionOutput>();
@@ -68,7 +69,7 @@ export class OutputBudget {
     return output;
   }
 
-  /** Starts to watch a connection that holds bytes from now on. */
+  /** Starts to watch a connection that now holds bytes. */
   holds(connection: ConnectionOutput): void {
     connection.heldSince = this.timeMs;
     connection.takenBytes = 0;
@@ -76,13 +77,13 @@ export class OutputBudget {
     this.#holding.add(connection);
   }
 
-  /** Stops watching a connection that holds nothing any more. */
+  /** Stops watching a connection that no longer holds bytes. */
   holdsNothing(connection: ConnectionOutput): void {
     this.#holding.delete(connection);
   }
 
   /**
-   * Advances the clock and cuts readers that are too slow; to be called at short
+   * Advances the clock and cuts off readers that are too slow; to be called at short
    * intervals. Time in which the server was blocked is not counted.
    */
   pass(elapsedMs: number): void {
@@ -96,8 +97,8 @@ export class OutputBudget {
   }
 
   /**
-   * Closes the slowest connections until the total is within its limit, as far as
-   * any is known to be slow.
+   * Closes the slowest connections until the total is within its limit, or no
+   * connection is known to be slow.
    */
   relieve(): void {
     while (this.heldBytes >= this.#limits.totalBytes) if (!this.#cutSlowest("total")) return;
@@ -112,7 +113,7 @@ export class OutputBudget {
     return caller;
   }
 
-  /** Forgets a response, and its caller with the last one. */
+  /** Removes a response, and its caller when it was the last one. */
   ended(output: ResponseOutput): void {
     const { connection, caller } = output;
     connection.outputs.delete(output);
@@ -126,7 +127,7 @@ export class OutputBudget {
     );
   }
 
-  /** Cuts the responses of a connection that made no progress for too long, though it could have. */
+  /** Cuts off the responses of a connection that could have made progress but made none for too long. */
   #cutStalled(connection: ConnectionOutput): void {
     let progressed: boolean | undefined;
     for (const output of [...connection.outputs]) {
@@ -138,7 +139,7 @@ export class OutputBudget {
     }
   }
 
-  /** @returns whether there was one */
+  /** Closes the slowest connection. @returns whether there was one */
   #cutSlowest(reason: "caller" | "total", of?: CallerOutput): boolean {
     let slowest: ResponseOutput | undefined;
     let slowestRate = Number.POSITIVE_INFINITY;
@@ -166,8 +167,8 @@ export class OutputBudget {
 }
 
 /**
- * Records the bytes that the system has accepted from a connection; returns true
- * if they are more than at the last check, or at the first.
+ * Records the bytes of a connection that the operating system has accepted;
+ * returns true at the first check, and when they have grown since the last one.
  */
 function measure(connection: ConnectionOutput, writtenBytes: number): boolean {
   const before = connection.writtenBytes;

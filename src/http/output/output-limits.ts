@@ -1,12 +1,12 @@
 /** The limits on responses that wait for slow readers; sizes in bytes, times in milliseconds. */
 export interface OutputLimits {
-  /** Maximum on one connection. Beyond it, and beyond the next two, calls wait before they read anything. */
+  /** Maximum on one connection. Beyond this and the next two limits, calls wait before they read anything. */
   readonly connectionBytes: number;
   /** Maximum of one caller on all of its connections. */
   readonly callerBytes: number;
-  /** Maximum of all callers. Beyond it the slowest connection is closed. */
+  /** Maximum of all callers together. Beyond it the slowest connection is closed. */
   readonly totalBytes: number;
-  /** Maximum time that a response may wait without progress before it is cut. */
+  /** Maximum time without progress after which a response is cut off. */
   readonly stallMs: number;
 }
 

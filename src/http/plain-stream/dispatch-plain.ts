@@ -23,7 +23,7 @@ export interface PlainOptions {
   readonly report: ReportFault;
 }
 
-/** A stream that an admitted caller asks for as lines or events. */
+/** A stream that an admitted caller requests as JSON lines or server-sent events. */
 export interface PlainCall {
   readonly route: Route;
   readonly form: PlainForm;
@@ -32,11 +32,11 @@ export interface PlainCall {
 }
 
 /**
- * Runs an operation that streams, as its protocol would with the same limits and rights, and writes what it streams as
- * lines or events.
+ * Runs a streaming operation with the limits and permissions that its own protocol applies, and writes its messages as
+ * JSON lines or server-sent events.
  *
  * @returns the error of a stream that did not begin
- * @throws DomainError VALUE_UNUSABLE for a query that holds no request
+ * @throws DomainError VALUE_UNUSABLE for a query that does not hold a valid request
  */
 export async function dispatchPlain(
   options: PlainOptions,

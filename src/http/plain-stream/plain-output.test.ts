@@ -28,7 +28,7 @@ function account() {
   };
 }
 
-/** Writes a stream whose messages come when the test says so, and reads it until a text has come. */
+/** Writes a stream whose messages the test sends, and reads it until a text has arrived. */
 async function exchange(form: PlainForm, beatMs: number) {
   const output = account();
   const places = new StreamPlaces(undefined);

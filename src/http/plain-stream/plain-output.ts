@@ -12,10 +12,10 @@ import { piecesOf, writePieces } from "../../unary/write-pieces.ts";
 import type { HttpResponse } from "../connection/listener.ts";
 import type { PlainForm } from "./plain-request.ts";
 
-/** Silence after which a stream shows that it lives: proxies cut connections after 30 to 60 seconds of it. */
+/** Silence after which a stream sends a keep-alive: proxies close connections after 30 to 60 seconds of silence. */
 const BEAT_MS = 15_000;
 
-/** Texts that a form puts around the messages of a stream. JSON has no line break, so that a message is one line. */
+/** The texts that a form writes around messages. The JSON of a message has no line break, so it is one line. */
 interface Writing {
   readonly beat: string;
   message(place: string): readonly [before: string, after: string];
@@ -33,7 +33,7 @@ const WRITINGS: Readonly<Record<PlainForm, Writing>> = {
   "text/event-stream": {
     beat: ":\n\n",
     message: (place) => [`id: ${place}\ndata: `, "\n\n"],
-    // Not `error`: browsers tell of lost connections under that name.
+    // Not `error`: browsers use that name for lost connections.
     failure: (error) => `event: failure\ndata: ${error}\n\n`,
     end: "event: end\ndata: {}\n\n",
   },
@@ -45,11 +45,11 @@ export class PlainOutput {
   readonly #form: PlainForm;
   readonly #output: OutputAccount | undefined;
   readonly #beatMs: number;
-  /** Ends with what was written last, so that nothing is written into the middle of a message. */
+  /** Resolves when the last write is done, so that nothing is written into the middle of a message. */
   #last: Promise<boolean> = Promise.resolve(true);
   #beats: NodeJS.Timeout | undefined;
 
-  /** @param beatMs silence after which something is sent */
+  /** @param beatMs silence in milliseconds after which a keep-alive is sent */
   constructor(res: HttpResponse, form: PlainForm, output: OutputAccount | undefined, beatMs = BEAT_MS) {
     this.#res = res;
     this.#form = form;
@@ -57,24 +57,24 @@ export class PlainOutput {
     this.#beatMs = beatMs;
   }
 
-  /** Sends the headers, once, before a first message that may come late. */
+  /** Sends the headers, once, before the first message, which may come late. */
   begin(): void {
     const res = this.#res;
     if (res.headersSent || isGone(res)) return;
     res.statusCode = 200;
     res.setHeader("content-type", this.#form);
     res.setHeader("cache-control", "no-store");
-    // Read by nginx, which would gather events into blocks of several KiB.
+    // Tells nginx not to buffer events into blocks of several KiB.
     res.setHeader("x-accel-buffering", "no");
-    // Both response classes have the method; the types of one do not declare it.
+    // Both response classes have the method, but only one declares it in its types.
     (res as { flushHeaders(): void }).flushHeaders();
     res.once("close", () => clearTimeout(this.#beats));
     this.#beatLater();
   }
 
   /**
-   * Writes what a handler of the protocol streams in envelopes. A stream that fails before it has begun is left to the
-   * caller.
+   * Writes the messages that a protocol handler streams in envelopes. If the stream fails before it has begun, the
+   * caller must respond.
    *
    * @param large the messages that the protocol layer leaves out
    * @returns the error of a stream of which nothing was sent

@@ -4,7 +4,7 @@ import type { Route } from "../../rpc/routes.ts";
 import { hasPlaces } from "../../rpc/stream/stream-places.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 
-/** The forms of a stream for programs without a client of its protocols. */
+/** The media types of a stream for programs without a Connect or gRPC client. */
 export type PlainForm = "application/x-ndjson" | "text/event-stream";
 
 const FORMS: readonly PlainForm[] = ["application/x-ndjson", "text/event-stream"];
@@ -12,8 +12,8 @@ const FORMS: readonly PlainForm[] = ["application/x-ndjson", "text/event-stream"
 const JSON_BODY = /^application\/json\s*(;|$)/i;
 
 /**
- * Returns the form in which a request asks for a stream: by its header Accept, with the usual JSON body of a POST or
- * with the query of a GET. Undefined for all others, which the protocols answer.
+ * Returns the form that a request asks for in its header Accept, either as a POST with the usual JSON body or as a GET
+ * with a query. Returns undefined for all other requests, which the protocols handle.
  */
 export function plainFormOf(req: HttpRequest, route: Route | undefined): PlainForm | undefined {
   const method = route?.handle.method;
@@ -26,7 +26,7 @@ function isJson({ headers }: HttpRequest): boolean {
   return JSON_BODY.test(headers["content-type"] ?? "");
 }
 
-/** Returns the form with the greatest weight (RFC 9110, section 12.4.2), the first of several. */
+/** Returns the form with the greatest weight (RFC 9110, section 12.4.2); the first one when several are equal. */
 function preferred(accept: string): PlainForm | undefined {
   let best: PlainForm | undefined;
   let bestWeight = 0;
@@ -51,8 +51,8 @@ export function asPost({ headers }: HttpRequest): void {
 const ACCEPTED_COMPRESSIONS = ["connect-accept-encoding", "grpc-accept-encoding"];
 
 /**
- * Gives a request with a JSON body, of which the form of its messages is known, the headers of the protocol that
- * streams. A compression that is left is refused there.
+ * Gives a request with a JSON body the headers of Connect's streaming protocol, once the form of its messages is known.
+ * That protocol refuses a compression that is left in the headers.
  */
 export function asStream({ headers }: HttpRequest): void {
   const { "content-encoding": compression } = headers;
@@ -68,7 +68,7 @@ export async function* inEnvelope(messages: AsyncIterable<Uint8Array>): AsyncGen
   for await (const message of messages) yield enveloped(message);
 }
 
-/** Returns the place behind which the stream goes on (HTML, server-sent events); undefined to begin as it says. */
+/** Returns the event id after which to resume (HTML, server-sent events); undefined to start as the request says. */
 export function resumedPlace({ headers }: HttpRequest): string | undefined {
   const place = headers["last-event-id"];
   return typeof place === "string" && place !== "" ? place : undefined;

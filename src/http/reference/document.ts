@@ -1,4 +1,4 @@
-/** Members of a schema of the document that the pages show. */
+/** The members of a schema in the document that the pages show. */
 export interface SchemaView {
   readonly $ref?: string;
   readonly type?: string;

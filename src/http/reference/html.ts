@@ -1,4 +1,4 @@
-/** Returns a text as HTML shows it. */
+/** Escapes a text for HTML. */
 export function escaped(text: string): string {
   return text
     .replaceAll("&", "&amp;")
@@ -7,12 +7,12 @@ export function escaped(text: string): string {
     .replaceAll('"', "&quot;");
 }
 
-/** Returns a line of the document's Markdown as HTML: code between backticks is all that it knows. */
+/** Converts a line of the document's Markdown to HTML: only code between backticks is supported. */
 export function inline(text: string): string {
   return escaped(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 }
 
-/** Returns a text of the document's Markdown as HTML: paragraphs, and lists whose lines begin with a dash. */
+/** Converts the document's Markdown to HTML: paragraphs, and lists whose lines begin with a dash. */
 export function paragraphs(text: string): string {
   return text
     .split("\n\n")
@@ -32,7 +32,7 @@ interface Page {
   readonly title: string;
   /** HTML between the frame's parts. */
   readonly body: string;
-  /** True if the search field filters this page; that of every other page leads here. */
+  /** True if the search field filters this page; on every other page the field leads to this one. */
   readonly isIndex?: boolean;
 }
 

@@ -2,10 +2,10 @@ import type { DocumentView, OperationView } from "./document.ts";
 import { escaped, frame, inline, paragraphs } from "./html.ts";
 import { bodyTable, typeOf } from "./schema-page.ts";
 
-/** The origin in calls to paste; the script of the pages puts that of the page in its place. */
+/** The origin in example calls; the script of the pages replaces it by the origin of the page. */
 const ORIGIN = "http://127.0.0.1:8080";
 
-/** Returns the page on which everything else is found. */
+/** Returns the index page, which links to all others. */
 export function indexPage({ info, tags, paths, components }: DocumentView): string {
   const services = tags.map(({ name }) => {
     const operations = Object.values(paths).filter(({ post }) => post.tags.includes(name));
@@ -30,7 +30,7 @@ ${services.join("\n")}
   return frame({ title: "API reference", body, isIndex: true });
 }
 
-/** Returns the page of what a call may fail with. */
+/** Returns the page of the errors that a call may fail with. */
 export function failuresPage({ components }: DocumentView): string {
   const sections = Object.entries(components.responses).map(
     ([name, { description }]) =>
@@ -41,7 +41,7 @@ ${sections.join("\n")}`;
   return frame({ title: "Failures", body });
 }
 
-/** Returns the page of a service; undefined for a name that is none. */
+/** Returns the page of a service; undefined for an unknown name. */
 export function servicePage(document: DocumentView, name: string): string | undefined {
   const tag = document.tags.find((each) => each.name === name);
   if (!tag) return undefined;
@@ -82,7 +82,7 @@ ${example}
 </section>`;
 }
 
-/** Returns a call of an operation to paste into a shell in which TOKEN is set. */
+/** Returns a curl command that calls an operation, to paste into a shell in which TOKEN is set. */
 export function curl(path: string, example: unknown = {}): string {
   const body = JSON.stringify(example, undefined, 2).replaceAll("'", "'\\''");
   return `curl ${ORIGIN}/api${path} \\

@@ -18,10 +18,10 @@ const DOCUMENT_FILE = join(import.meta.dirname, "../../../gen/openapi.json");
 const PAGES = "/docs/api";
 const TYPES = `${PAGES}/types/`;
 
-/** Name in the access log: it contains nothing of a request. */
+/** Operation name in the access log, which contains nothing from the request. */
 const OPERATION = "reference";
 
-/** Another release may be at the same address in a while; the tag of what a browser has costs nothing to check. */
+/** A short cache time, since an upgrade may change the pages; revalidation by ETag is cheap. */
 const CACHING = "public, max-age=300";
 
 const HTML = "text/html; charset=utf-8";
@@ -42,33 +42,33 @@ const CONTENT_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** A file or page as it is kept: packed, since nearly every browser takes it so. */
+/** A cached file or page, compressed, since nearly every browser accepts that. */
 interface Packed {
   readonly type: string;
   readonly bytes: Uint8Array;
   readonly tag: string;
   /**
-   * Returns it unpacked. All answers that wait for their clients at the same time share these bytes: with bytes of its
-   * own for each, a client without a token that asks often and reads nothing would fill the memory.
+   * Returns it unpacked. All responses in progress share these bytes. If each had a copy, a client without a token
+   * that sends many requests and reads nothing could fill the memory.
    */
   readonly unpacked: () => Promise<Uint8Array>;
 }
 
-/** Returns whether a request is for the OpenAPI document or a page made of it. */
+/** Returns whether a request is for the OpenAPI document or a page generated from it. */
 export function isReference({ method, url = "" }: HttpRequest): boolean {
   return (method === "GET" || method === "HEAD") && PATH.test(url);
 }
 
 /**
  * Creates the dispatch of /openapi.json and of the pages under /docs/api, which need no token. The document is read at
- * the first request; a page is made at the first request for it, and both are kept packed.
+ * the first request, and a page is generated at the first request for it. Both are cached compressed.
  */
 export function createReferenceDispatch(report: ReportFault, file = DOCUMENT_FILE): Dispatch {
   const kept = new Map<string, Promise<Packed | undefined>>();
   let document: Promise<DocumentView> | undefined;
   const parsed = () => {
     document ??= readFile(file, "utf8").then((text) => JSON.parse(text) as DocumentView);
-    // A read that failed, where no file could be opened, is tried again.
+    // A failed read, for example when no file could be opened, is retried with the next request.
     document.catch(() => {
       document = undefined;
     });
@@ -89,7 +89,7 @@ export function createReferenceDispatch(report: ReportFault, file = DOCUMENT_FIL
     if (!found) {
       found = make(path);
       kept.set(path, found);
-      // What is not there, or could not be read, is looked for again: addresses are the clients' to choose.
+      // A missing or unreadable page is not cached: clients choose the paths, so the cache would grow without bound.
       const forget = () => kept.delete(path);
       found.then((page) => page ?? forget(), forget);
     }
@@ -115,7 +115,7 @@ async function pack(type: string, bytes: Uint8Array): Promise<Packed> {
   return { type, bytes: packed, tag, unpacked: sharedWhileUsed(() => promisify(gunzip)(packed)) };
 }
 
-/** Returns a function that makes a value once for all who have or await it, and again when nobody has it any more. */
+/** Returns a function that creates a value once for all current users, and again when nobody references it any more. */
 function sharedWhileUsed<T extends object>(make: () => Promise<T>): () => Promise<T> {
   let made: WeakRef<T> | undefined;
   let making: Promise<T> | undefined;
@@ -140,7 +140,7 @@ async function write(req: HttpRequest, res: HttpResponse, record: CallRecord, pa
   const header = new Headers({
     "cache-control": CACHING,
     etag: packed.tag,
-    // It may name Origin already, where pages of other origins may read it.
+    // It may already contain Origin, when pages of other origins may read the response.
     vary: [res.getHeader("vary") ?? [], "Accept-Encoding"].flat().join(", "),
     "content-security-policy": CONTENT_POLICY,
     "x-content-type-options": "nosniff",

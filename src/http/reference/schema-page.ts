@@ -33,7 +33,7 @@ export function schemaPage(document: DocumentView, name: string): string | undef
   return frame({ title, body: `${form}${paragraphs(schema.description ?? "")}${fieldTable(schema)}` });
 }
 
-/** Returns the table of a message's fields; empty for one without. */
+/** Returns the table of a message's fields; empty for a message without fields. */
 export function fieldTable({ properties = {}, required = [] }: SchemaView): string {
   const rows = Object.entries(properties).map(([name, field]) => {
     const marks = [required.includes(name) && "required", field.deprecated && "deprecated"];
@@ -44,7 +44,7 @@ export function fieldTable({ properties = {}, required = [] }: SchemaView): stri
   return `<div class="wide"><table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>${rows.join("\n")}</tbody></table></div>`;
 }
 
-/** Returns what a value is, with links to the pages of messages and enums. */
+/** Returns the type of a value as HTML, with links to the pages of messages and enums. */
 export function typeOf(schema: SchemaView): string {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.slice(schema.$ref.lastIndexOf("/") + 1);
@@ -59,7 +59,7 @@ export function typeOf(schema: SchemaView): string {
   return escaped([schema.type, schema.format].filter((part) => part).join(", ") || "any value");
 }
 
-/** Returns the limits of a value, and those of what is within it. */
+/** Returns the limits of a value, and those of its items or members. */
 function limitsOf(schema: SchemaView): string {
   const own = LIMITS.filter((keyword) => schema[keyword] !== undefined).map(
     (keyword) => `${keyword} ${JSON.stringify(schema[keyword])}`,
@@ -70,7 +70,7 @@ function limitsOf(schema: SchemaView): string {
   return `${list && `<ul class="limits">${list}</ul>`}${inner && !inner.$ref ? limitsOf(inner) : ""}`;
 }
 
-/** Returns the fields of the message that a body is, with a link to its page. */
+/** Returns the fields of the message in a body, with a link to its page. */
 export function bodyTable(document: DocumentView, schema: SchemaView): string {
   const [, message] = resolve(document, schema);
   return fieldTable(message) || "<p>No fields.</p>";

@@ -11,11 +11,11 @@ import type { Dispatch } from "../dispatch/dispatch.ts";
 import { edgeStatus } from "../dispatch/edge-status.ts";
 import { writeWhole } from "../output/node-response.ts";
 
-/** Path of the server's SCIM, behind its base URL. */
+/** Path of the SCIM endpoints below the base URL. */
 const ROOT = "/scim/v2";
 const PATH = /^\/scim(?:\/|\?|$)/;
 
-/** Most bytes of a request: a group of 10,000 members. */
+/** Maximum bytes of a request: enough for a group of 10,000 members. */
 const MAX_BODY_BYTES = 1_048_576;
 
 const JSON_BODY = /^application\/(?:scim\+)?json\s*(?:;|$)/i;
@@ -33,7 +33,7 @@ export function isScim(req: HttpRequest): boolean {
   return PATH.test(req.url ?? "");
 }
 
-/** Creates the dispatch of SCIM 2.0 (RFC 7644): users and groups of the organization that the token is of. */
+/** Creates the dispatch of SCIM 2.0 (RFC 7644): the users and groups of the token's organization. */
 export function createScimDispatch(options: ScimOptions): Dispatch {
   return async (req, res, record) => {
     record.operation = "scim";
@@ -89,7 +89,7 @@ async function readJson(req: HttpRequest): Promise<unknown> {
   }
 }
 
-/** The kinds of errors of RFC 7644, 3.12, by the reason; by the field where that is a part of the query. */
+/** The `scimType` values of RFC 7644, 3.12, by error reason; by field where that is a part of the query. */
 const SCIM_TYPES: Readonly<Partial<Record<ErrorReason, string>>> = {
   [ErrorReason.BODY_MALFORMED]: "invalidSyntax",
   [ErrorReason.VALUE_UNUSABLE]: "invalidValue",

@@ -16,7 +16,7 @@ export interface DeviceOptions {
 /** The grant of RFC 8628, 3.4. */
 const GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
-/** Bytes of a request of a device. */
+/** Maximum bytes of a request of a device. */
 const MAX_BYTES = 2_048;
 
 const DESCRIPTIONS = {
@@ -25,8 +25,8 @@ const DESCRIPTIONS = {
 } as const;
 
 /**
- * Returns what answers devices that ask for a token (RFC 8628), `POST /sign-in/device/authorize` and
- * `POST /sign-in/device/token`, and the page at which a person allows them one, `POST /sign-in/device/request`, which
+ * Returns the routes of the device flow (RFC 8628). Devices request a token with `POST /sign-in/device/authorize` and
+ * `POST /sign-in/device/token`. The page on which a person approves it calls `POST /sign-in/device/request`, which
  * names the machine, and `POST /sign-in/device/decide`.
  */
 export function deviceRoutes(options: DeviceOptions): Readonly<Record<string, SignInRoute>> {
@@ -66,7 +66,7 @@ async function authorize(
     device_code: begun.deviceCode,
     user_code: code,
     verification_uri: page,
-    // In the fragment, as the secrets of links: no server and no log sees it.
+    // In the fragment, like the secrets in links, so that no server or log sees it.
     verification_uri_complete: `${page}#${code}`,
     expires_in: begun.validSeconds,
     interval: begun.intervalSeconds,

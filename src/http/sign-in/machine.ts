@@ -9,14 +9,14 @@ import { readForm, writeJson } from "./page-request.ts";
 import type { SignInRoute } from "./sign-in.ts";
 
 export interface MachineOptions {
-  /** Reads the tokens of the issuers of the settings. */
+  /** Verifies the tokens of the issuers in the settings. */
   readonly machineTokens: { read(token: string): Promise<MachineClaims> };
   readonly machineExchange: MachineExchange;
-  /** Tells the operator why a machine got no token. */
+  /** Reports to the operator why a machine got no token. */
   readonly onExchangeRefused: (reason: string, cause: unknown) => void;
 }
 
-/** The words of RFC 8693. */
+/** The grant type and token types of RFC 8693. */
 const GRANT = "urn:ietf:params:oauth:grant-type:token-exchange";
 const TOKEN_TYPES: ReadonlySet<string | null> = new Set([
   "urn:ietf:params:oauth:token-type:jwt",
@@ -24,12 +24,12 @@ const TOKEN_TYPES: ReadonlySet<string | null> = new Set([
 ]);
 const ISSUED_TYPE = "urn:ietf:params:oauth:token-type:access_token";
 
-/** Bytes of a request: a token of an issuer, and what is around it. */
+/** Maximum bytes of a request: an issuer's token and the other form fields. */
 const MAX_BYTES = 17 * 1_024;
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Returns what answers `POST /sign-in/machine/token`: a token of a service account for one of an issuer (RFC 8693). */
+/** Returns the route `POST /sign-in/machine/token`: exchanges an issuer's token for a service account's (RFC 8693). */
 export function machineRoutes(options: MachineOptions): Readonly<Record<string, SignInRoute>> {
   return {
     "/sign-in/machine/token": {

@@ -18,10 +18,10 @@ export interface OrganizationOptions {
 }
 
 /**
- * Returns the routes by which a signed-in person changes the organization: `POST /sign-in/organizations` lists those
- * whose member the person is, and `POST /sign-in/organization` begins a session in one of them in place of the present
- * one. `POST /sign-in/invite` is for everyone with an invite: it names its organization and the providers that bring
- * people in.
+ * Returns the routes with which a signed-in person switches between organizations. `POST /sign-in/organizations` lists
+ * the person's organizations, and `POST /sign-in/organization` replaces the current session by one in another of them.
+ * `POST /sign-in/invite` is open to everyone with an invite: it returns the invite's organization and the providers
+ * with which people can join it.
  */
 export function organizationRoutes(options: OrganizationOptions): Readonly<Record<string, SignInRoute>> {
   const own = (act: SignInAct): SignInRoute => ({ method: "POST", ownPage: true, act });

@@ -10,20 +10,20 @@ import { writeWhole } from "../output/node-response.ts";
 import { isFrom, sessionIn } from "./session-cookie.ts";
 import type { SessionOrigin } from "./session-origin.ts";
 
-/** Name in the access log: it contains nothing of a request. */
+/** Operation name in the access log, which contains nothing from the request. */
 export const SIGN_IN_OPERATION = "sign-in";
 
-/** Bytes of a request of the page: a secret, and whether the person agreed. */
+/** Maximum bytes of a request of the page: a secret, and whether the person agreed. */
 const MAX_BODY_BYTES = 1024;
 
-/** The pages load nothing and send nothing elsewhere, run no script but their own, and are in no frame. */
+/** The pages load nothing from and send nothing to other origins, run only their own scripts, and cannot be framed. */
 const CONTENT_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** Answers one path below /sign-in. */
 export type SignInAct = (req: HttpRequest, res: HttpResponse, record: CallRecord) => Promise<void>;
 
-/** Returns who is signed in in the browser that sent a request; its record names nobody. */
+/** Returns the caller that is signed in in the browser that sent a request, without recording it in the access log. */
 export async function presentCaller(admission: Admission, req: HttpRequest) {
   const session = sessionIn(req.headers.cookie);
   if (session === undefined) return undefined;
@@ -31,7 +31,7 @@ export async function presentCaller(admission: Admission, req: HttpRequest) {
   return found.kind === "known" ? found.caller : undefined;
 }
 
-/** Requires a request of the page itself: another site can send forms, and no JSON from this origin. */
+/** Requires that the page itself sent a request: another site can send forms, but not JSON from this origin. */
 export function requireOwnPage(req: HttpRequest, own: SessionOrigin): void {
   if (!isFrom(req, own) || req.headers.authorization !== undefined) {
     throw writeConnectError(ErrorReason.PERMISSION_DENIED, `people sign in on ${own.origin}/sign-in alone`, {
@@ -45,7 +45,7 @@ export function requireOwnPage(req: HttpRequest, own: SessionOrigin): void {
   }
 }
 
-/** Requires that browsers would not send a session in the clear. */
+/** Requires that browsers do not send the session unencrypted. */
 export function requireSafe({ isSafe }: SessionOrigin): void {
   if (isSafe) return;
   throw writeConnectError(
@@ -57,7 +57,7 @@ export function requireSafe({ isSafe }: SessionOrigin): void {
 
 /**
  * Reads the JSON object of a request of the page.
- * @param defaults of its fields, with the type that each must have; other fields are disregarded
+ * @param defaults the default of each field, which also determines its type; other fields are ignored
  */
 export async function readPageRequest<T extends Readonly<Record<string, string | boolean>>>(
   req: HttpRequest,
@@ -71,16 +71,16 @@ export async function readPageRequest<T extends Readonly<Record<string, string |
       return Object.fromEntries(read) as T;
     }
   } catch {
-    // Answered below; what was sent may be a secret.
+    // Reported below without the parser's message, which may quote a secret.
   }
   throw writeConnectError(ErrorReason.BODY_MALFORMED, "the request is no JSON object of the sign-in page");
 }
 
 /**
- * Reads a form, as OAuth sends it. For anything else, and a larger one, it writes OAuth's error and returns undefined:
- * its clients know 400 alone (RFC 6749, 5.2).
+ * Reads a form, as OAuth clients send it. For another media type or a body that is too large it writes an OAuth error
+ * with 400, the only status that those clients know (RFC 6749, 5.2), and returns undefined.
  *
- * @param maxBytes the most that it may have
+ * @param maxBytes maximum bytes of the body
  */
 export async function readForm(
   req: HttpRequest,
@@ -101,35 +101,35 @@ export async function readForm(
   }
 }
 
-/** Statuses of bodies that are too large, or of another type. */
+/** Statuses for bodies that are too large or of another media type. */
 const UNREADABLE: ReadonlySet<number> = new Set([413, 415]);
 
-/** Reads the body of a request. @param maxBytes the most that it may have */
+/** Reads the body of a request. @param maxBytes maximum bytes of the body */
 async function readText(req: HttpRequest, maxBytes: number): Promise<string> {
   return (await readBytes(req, maxBytes)).toString("utf8");
 }
 
-/** Returns the error for a path that is asked for with another method. */
+/** Returns the error for a request with a method that the path does not support. */
 export function wrongMethod(allowed: string): ConnectError {
   return writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, `this is asked for with ${allowed}`, {
     allowed,
   });
 }
 
-/** Writes a JSON object, which nothing keeps. @param status default 200 */
+/** Writes a JSON object that must not be cached. @param status default 200 */
 export function writeJson(res: HttpResponse, record: CallRecord, value: object, status = 200): Promise<void> {
   const header = pageHeader("application/json");
   return writeWhole(res, status, header, Buffer.from(JSON.stringify(value)), record.output);
 }
 
-/** Sends a browser to a place of the server's own, or to a provider's that the settings name. */
+/** Redirects a browser to a page of the server, or to a provider in the settings. */
 export function redirect(res: HttpResponse, record: CallRecord, location: string): Promise<void> {
   const header = pageHeader("text/plain");
   header.set("location", location);
   return writeWhole(res, 302, header, new Uint8Array(), record.output);
 }
 
-/** Returns the header of everything below /sign-in. */
+/** Returns the headers of every response below /sign-in. */
 export function pageHeader(type: string): Headers {
   return new Headers({
     "content-type": type,

@@ -22,14 +22,14 @@ import { cookieIn, flowCookie, noFlowCookie, sessionCookie } from "./session-coo
 import type { SessionOrigin } from "./session-origin.ts";
 import type { SignInRoute } from "./sign-in.ts";
 
-/** The sealed state that the browser keeps from the beginning of a sign-in to its end. */
+/** The state that the browser keeps, sealed, from the beginning of a sign-in to its end. */
 interface Flow {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
 }
 
-/** A provider of the settings, with what asks it. */
+/** A provider in the settings, with the client that calls it. */
 export interface ServedProvider {
   readonly name: string;
   readonly issuer: string;
@@ -42,7 +42,7 @@ export interface ServedProvider {
 }
 
 export interface ProviderOptions {
-  /** Those of the settings, which can change while the server runs. */
+  /** Returns the providers in the settings, which can change while the server runs. */
   readonly providers: () => readonly ServedProvider[];
   readonly providerSignIn: ProviderSignIn;
   readonly keys: Keys;
@@ -50,19 +50,20 @@ export interface ProviderOptions {
   readonly sessionOrigin: () => SessionOrigin;
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
-  /** Tells the operator why a provider has signed nobody in. */
+  /** Reports to the operator why a sign-in through a provider failed. */
   readonly onProviderFailure: (providerId: string, problem: string, cause: unknown) => void;
 }
 
-/** Time from the button to the provider's answer. */
+/** Maximum time from the click on the button to the provider's response. */
 const FLOW_MS = 10 * 60_000;
 
-/** Bytes of a logout token with what is around it. */
+/** Maximum bytes of a request with a logout token. */
 const MAX_LOGOUT_BYTES = 16 * 1024;
 
 /**
- * Returns what answers a path of a provider: `POST /sign-in/begin/<id>` of the page, `GET /sign-in/callback/<id>`, to
- * which the provider sends the browser, and `POST /sign-in/logout/<id>`, which the provider itself calls.
+ * Returns the route of a provider's path: `POST /sign-in/begin/<id>`, which the page calls,
+ * `GET /sign-in/callback/<id>`, to which the provider sends the browser, and `POST /sign-in/logout/<id>`, which the
+ * provider itself calls.
  */
 export function providerRoute(options: ProviderOptions, path: string): SignInRoute | undefined {
   const [, act, id] = /^\/sign-in\/(begin|callback|logout)\/([a-z0-9-]+)$/.exec(path) ?? [];
@@ -76,7 +77,7 @@ export function providerRoute(options: ProviderOptions, path: string): SignInRou
   return act === "callback" ? route("GET", false, finish) : route("POST", false, logout);
 }
 
-/** Answers where the page sends the browser, and binds what comes back to this browser. */
+/** Responds with the URL to which the page sends the browser, and binds the provider's response to this browser. */
 async function begin(
   options: ProviderOptions,
   provider: ServedProvider,
@@ -99,7 +100,7 @@ async function begin(
   }
 }
 
-/** Ends a sign-in, and sends the browser to the sign-in page, whatever came of it and whatever the request names. */
+/** Completes a sign-in. Always redirects to the sign-in page, whatever the outcome and the content of the request. */
 async function finish(
   options: ProviderOptions,
   provider: ServedProvider,
@@ -125,7 +126,7 @@ async function finish(
   await redirect(res, record, place);
 }
 
-/** Ends the sessions that a logout token names; answered as OpenID Connect Back-Channel Logout says. */
+/** Ends the sessions that a logout token names, as OpenID Connect Back-Channel Logout specifies. */
 async function logout(
   { providerSignIn, onProviderFailure }: ProviderOptions,
   { rules, issuer, client }: ServedProvider,
@@ -147,7 +148,7 @@ async function logout(
   await writeJson(res, record, {});
 }
 
-/** Returns what this browser began with this provider. @throws SignInRefused when it began nothing, or too long ago */
+/** Returns the sign-in that this browser began with this provider. @throws SignInRefused for none, or an expired one */
 function readFlow(
   { keys, now }: ProviderOptions,
   provider: ServedProvider,
@@ -160,7 +161,7 @@ function readFlow(
     );
     if (until > now()) return flow;
   } catch {
-    // None, or made for another provider, or changed: all alike.
+    // Missing, made for another provider, or modified: all are treated alike.
   }
   throw new SignInRefused("expired");
 }
@@ -179,7 +180,7 @@ function callbackOf({ base }: SessionOrigin, { rules }: ServedProvider): string 
   return `${base}/sign-in/callback/${rules.id}`;
 }
 
-/** Seals for one provider: no other opens it, so that their answers cannot be mixed up. */
+/** Returns associated data that binds the sealed state to one provider, so that responses cannot be mixed up. */
 function placeOf({ rules, issuer }: ServedProvider) {
   return { table: "sign_in_flow", row: `${rules.id} ${issuer}`, column: "cookie" };
 }

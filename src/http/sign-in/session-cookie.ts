@@ -2,29 +2,29 @@ import type { Route } from "../../rpc/routes.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 import type { SessionOrigin } from "./session-origin.ts";
 
-/** The prefix has browsers keep it only with Secure, for this host alone and every path (RFC 6265bis). */
+/** Because of the prefix, browsers accept the cookies only with Secure, for this host and every path (RFC 6265bis). */
 const NAMES = { session: "__Host-chartroom", flow: "__Host-chartroom-sign-in" } as const;
 
 const ATTRIBUTES = "HttpOnly; Secure; SameSite=Lax";
 
-/** Returns the header that gives a browser a session. @param maxAgeSeconds until its end */
+/** Returns the Set-Cookie header of a session. @param maxAgeSeconds time until the session ends */
 export function sessionCookie(value: string, maxAgeSeconds: number): string {
   return `${NAMES.session}=${value}; Path=/; Max-Age=${maxAgeSeconds}; ${ATTRIBUTES}`;
 }
 
-/** Returns the header by which a browser keeps what it began with a provider; the provider's answer brings it back. */
+/** Returns the Set-Cookie header of a begun sign-in, which the browser sends back with the provider's response. */
 export function flowCookie(value: string, maxAgeSeconds: number): string {
   return `${NAMES.flow}=${value}; Path=/; Max-Age=${maxAgeSeconds}; ${ATTRIBUTES}`;
 }
 
-/** Returns the header by which a browser forgets it: it is used once. */
+/** Returns the Set-Cookie header that removes it, since it is used once. */
 export function noFlowCookie(): string {
   return flowCookie("", 0);
 }
 
 /**
- * Returns the session of a request, where it counts: for operations of service.v1 by POST from a page of the server's
- * own origin, in a protocol of browsers, without a header `Authorization`.
+ * Returns the session of a request, if sessions are accepted for it: only for operations of service.v1 by POST from a
+ * page of the server's own origin, in a protocol that browsers use, without a header `Authorization`.
  */
 export function sessionOf(
   req: HttpRequest,
@@ -42,12 +42,12 @@ export function isFrom({ headers }: HttpRequest, { origin }: SessionOrigin): boo
   return headers.origin === origin;
 }
 
-/** Returns the session among a browser's cookies; undefined for two, of which one was put there by others. */
+/** Returns the session among a browser's cookies; undefined when there are two, since another site may have set one. */
 export function sessionIn(cookies: string | undefined): string | undefined {
   return cookieIn(cookies, "session");
 }
 
-/** Returns one of our cookies; undefined for two of its name. */
+/** Returns one of the server's cookies; undefined when there are two of that name. */
 export function cookieIn(cookies: string | undefined, which: keyof typeof NAMES): string | undefined {
   const values = (cookies ?? "").split(";").flatMap((each) => {
     const [name, value] = each.split("=", 2);

@@ -1,21 +1,21 @@
 import { isIP } from "node:net";
 import type { HttpRequest } from "../connection/listener.ts";
 
-/** The one origin whose pages have sessions. */
+/** The one origin whose pages may use sessions. */
 export interface SessionOrigin {
   readonly origin: string;
-  /** The same with the path of the base URL, without a slash at its end: where providers send browsers back. */
+  /** The origin with the path of the base URL, without a trailing slash, to which providers send browsers back. */
   readonly base: string;
   /** Its host with the port, as the header Host names it. */
   readonly host: string;
   readonly isLoopback: boolean;
-  /** False where browsers would send a session in the clear. */
+  /** False when browsers would send the session unencrypted. */
   readonly isSafe: boolean;
 }
 
 /**
- * The host of sessions on a loopback address. Cookies ignore ports: those of 127.0.0.1 would go to every server that
- * an agent starts there.
+ * The host of sessions on a loopback address. Cookies ignore ports: browsers would send a cookie of 127.0.0.1 to every
+ * server that an agent starts there.
  */
 const LOOPBACK_NAME = "chartroom.localhost";
 
@@ -35,11 +35,11 @@ export function sessionOriginOf(baseUrl: string): SessionOrigin {
 }
 
 /**
- * Returns where a page of this machine is shown that was asked for by one of the machine's addresses: at the origin of
- * sessions, to which browsers take the fragment along.
+ * Returns the URL to which a page that was requested by a loopback address is redirected: the same page at the origin
+ * of sessions. Browsers keep the fragment.
  *
- * @param path that of the page, which may not begin with two slashes
- * @returns undefined where it is shown as it was asked for
+ * @param path of the page; may not begin with two slashes
+ * @returns undefined when no redirect is needed
  */
 export function sessionRedirect(
   req: HttpRequest,
@@ -51,7 +51,7 @@ export function sessionRedirect(
   return origin + path;
 }
 
-/** Returns whether a host of a URL, without its port, is this machine's own. */
+/** Returns whether the host of a URL, without its port, is a loopback host. */
 export function isLoopbackHost(hostname: string): boolean {
   const address = hostname.replace(/^\[|\]$/g, "").toLowerCase();
   if (isIP(address) === 4) return address.startsWith("127.");

@@ -48,23 +48,22 @@ export interface SignInOptions extends ProviderOptions, DeviceOptions, MachineOp
   readonly report: ReportFault;
 }
 
-/** A handler of a path: its method, and whether only the server's own page may ask. */
+/** The handler of a path, its method, and whether only the server's own page may call it. */
 export interface SignInRoute {
   readonly method: "GET" | "POST";
   readonly ownPage: boolean;
   readonly act: SignInAct;
 }
 
-/** Returns whether a request is for the sign-in page or what that calls. */
+/** Returns whether a request is for the sign-in page or a path that it calls. */
 export function isSignIn(req: HttpRequest): boolean {
   return PATH.test(req.url ?? "");
 }
 
 /**
- * Creates the dispatch of the sign-in page: its files, `POST /sign-in/person`, which names whom a secret would sign in,
- * `POST /sign-in/session`, which does it, the paths of sign-in providers, and those of devices, machines, and
- * organizations. Failures have the form of Connect's JSON
- * errors, but where a protocol has a form of its own.
+ * Creates the dispatch of the sign-in page: its files, `POST /sign-in/person`, which names the person whom a secret
+ * would sign in, `POST /sign-in/session`, which signs the person in, and the paths of sign-in providers, devices,
+ * machines and organizations. Errors have the form of Connect's JSON errors, except where a protocol defines its own.
  */
 export function createSignInDispatch(options: SignInOptions): Dispatch {
   const own = (act: SignInAct): SignInRoute => ({ method: "POST", ownPage: true, act });
@@ -153,7 +152,7 @@ async function beginSession(
 
 const pages = new Map<string, Uint8Array>();
 
-/** Returns a file of the page, read once. */
+/** Returns a file of the page, which is read once. */
 function pageFile(name: string): Uint8Array {
   let bytes = pages.get(name);
   if (!bytes) {
