@@ -155,7 +155,7 @@ const VALUES: Readonly<Record<SettingName, readonly [text: string, value: unknow
   ],
 };
 
-/** TLS takes two settings together, so the other one is always given with it. */
+/** TLS needs both of its settings, so each is always given together with the other. */
 const COMPANION: Partial<Record<SettingName, SettingName>> = { tlsCert: "tlsKey", tlsKey: "tlsCert" };
 const companion = (name: SettingName) => {
   const other = COMPANION[name];

@@ -14,22 +14,22 @@ import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
 export { ConfigError } from "./settings.ts";
 
 /**
- * The variable of a runner's exchange token: a secret, so no flag exists for it,
- * since every user of the machine sees flags.
+ * The environment variable of a runner's exchange token. It is a secret, so it has
+ * no flag: every user of the machine can see flags.
  */
 export const EXCHANGE_TOKEN_VARIABLE = "CHARTROOM_EXCHANGE_TOKEN";
 
-/** The variable of the token with which `chartroom agent chat` calls; no flag exists for it either. */
+/** The environment variable of the token that `chartroom agent chat` uses; it has no flag either. */
 export const TOKEN_VARIABLE = "CHARTROOM_TOKEN";
 
 /** Variables that runners set for commands and agents, one of which may start a server. */
 const SET_FOR_COMMANDS =
   /^CHARTROOM_(URL|ENVIRONMENT_(ID|TOKEN)|(WORKFLOW|EXECUTION|ACTION)_ID|OUTPUTS|PULL_REQUEST|PARAMETER_\w+|AGENT_((EXECUTION|SESSION)_ID|STARTS|(TURN_)?MODES?|MODEL|REASONING_EFFORT|SERVICE_TIER|MCP_DISABLED|COMMAND_DENY_LIST|SCM_\w+))$/;
 
-/** Maximum of leases in one call (contract, LeaseWorkRequest.max_leases). */
+/** Reads a number of slots; the maximum is that of leases in one call (contract, LeaseWorkRequest.max_leases). */
 const slots = integer(1, 32);
 
-/** A waiting agent costs one process at most. */
+/** Reads a number of agent slots; the maximum is high since a waiting agent costs at most one process. */
 const agentSlots = integer(1, 10_000);
 
 /** Every setting of `chartroom serve`. */
@@ -216,7 +216,7 @@ export type RunnerConfig = Values<typeof RUNNER_SETTINGS>;
 /** The settings of commands that work on the data. */
 export type DataConfig = Pick<Config, (typeof DATA_SETTINGS)[number]>;
 
-/** Names of the settings that say where the data and the keys are. */
+/** Names of the settings that locate the data and the keys. */
 export const DATA_SETTINGS = [
   "dataDir",
   "keyFile",
@@ -228,7 +228,7 @@ export const DATA_SETTINGS = [
 /**
  * Reads the settings of `chartroom serve` and of the commands on its data folder.
  *
- * @throws ConfigError with every problem there is
+ * @throws ConfigError with every problem
  */
 export function readConfig(flags: FlagsOf<typeof SETTINGS>, env: Environment): Config {
   const config = readSettings(SETTINGS, flags, env, ({ tlsCert, tlsKey }) => [
@@ -241,7 +241,7 @@ export function readConfig(flags: FlagsOf<typeof SETTINGS>, env: Environment): C
 /**
  * Reads the settings of `chartroom runner`.
  *
- * @throws ConfigError with every problem there is
+ * @throws ConfigError with every problem
  */
 export function readRunnerConfig(flags: FlagsOf<typeof RUNNER_SETTINGS>, env: Environment): RunnerConfig {
   return readSettings(RUNNER_SETTINGS, flags, env, () => unknownVariables(env));
@@ -252,7 +252,7 @@ export function keyFileOf(config: Pick<Config, "keyFile" | "dataDir">): string {
   return config.keyFile || join(config.dataDir, "key.json");
 }
 
-/** Finds variables that look like settings and are none: most likely mistyped. */
+/** Finds variables that look like settings but are unknown, and are most likely mistyped. */
 function unknownVariables(env: Environment): string[] {
   const all = [...Object.values(SETTINGS), ...Object.values(RUNNER_SETTINGS)];
   const known = new Set([EXCHANGE_TOKEN_VARIABLE, TOKEN_VARIABLE, ...all.map((each) => each.env)]);

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** The database of installations for which one machine is not enough. */
+/** The settings of the database server, for installations that need more than one machine. */
 export const DATABASE_SETTINGS = {
   databaseUrl: setting({
     flag: "--database-url",
@@ -30,10 +30,10 @@ export const DATABASE_SETTINGS = {
   }),
 } as const;
 
-/** TLS modes of the URL, as libpq names them; its others ("allow", "prefer") would hide that there is none. */
+/** TLS modes of the URL, as libpq names them. Its "allow" and "prefer" are excluded: they would hide a lack of TLS. */
 const TLS_MODES = ["disable", "require", "verify-ca", "verify-full"];
 
-/** Parameters of the URL. The driver takes others, by which it would lose the settings of its connections. */
+/** Allowed URL parameters. The driver accepts others that would override the settings of its connections. */
 const PARAMETERS = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host"];
 
 /** Reads the URL of a database. @throws Error that completes "--database-url ..." and names no password */
@@ -56,12 +56,12 @@ export function databaseUrl(text: string): string {
     throw new Error(
       "has the sslmode verify-ca without a sslrootcert: name the file of the CA, or use verify-full",
     );
-  // So that the driver reads the modes as libpq does: "require" does not verify, "verify-ca" not the name.
+  // Makes the driver read the modes as libpq does: "require" does not verify, "verify-ca" does not check the name.
   if (mode !== null) url.searchParams.set("uselibpqcompat", "true");
   return url.href;
 }
 
-/** Returns the URL of the settings as it was given: without what {@link databaseUrl} adds. */
+/** Returns the URL as it was configured, without the parameter that {@link databaseUrl} adds. */
 export const givenDatabaseUrl = (url: string): string => url.replace(/&uselibpqcompat=true$/, "");
 
 /** Returns the database of a URL in words for the operator. */
@@ -70,7 +70,7 @@ export function databaseAt(text: string): string {
   return `the database ${pathname.slice(1)} at ${searchParams.get("host") ?? host}`;
 }
 
-/** Returns the password of the file, without the end of its line. @throws Error with a sentence for the operator */
+/** Returns the password in the file, without its line ending. @throws Error with a sentence for the operator */
 export function databasePassword(file: string): string | undefined {
   if (file === "") return undefined;
   try {

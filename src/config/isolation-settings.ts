@@ -1,7 +1,7 @@
 import { boolean, images, integer, networks, oneOf, paths, program } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** The settings of what keeps work in that a runner executes, and of how much of the machine it may use. */
+/** The settings of the isolation of work on a runner, and of the machine's resources that it may use. */
 export const ISOLATION_SETTINGS = {
   isolation: setting({
     flag: "--isolation",

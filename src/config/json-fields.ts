@@ -1,4 +1,4 @@
-/** The fields of an object of a JSON file; what is wrong with them is gathered. */
+/** Reads the fields of an object in a JSON file, and collects their problems. */
 export class Fields {
   readonly problems: string[] = [];
   readonly #place: string;
@@ -46,7 +46,7 @@ export class Fields {
   }
 }
 
-/** Reads the URL of an issuer: over https, or over http of this machine. */
+/** Reads the URL of an issuer: https, or http on this machine. */
 export function readIssuer(fields: Fields): string {
   const text = fields.text(
     "issuer",

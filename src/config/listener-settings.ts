@@ -1,7 +1,7 @@
 import { baseUrl, integer, nonEmpty, origins } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** The address on which the server listens, under which URL clients reach it, and how connections are encrypted. */
+/** The settings of the address on which the server listens, the URL for clients, and TLS. */
 export const LISTENER_SETTINGS = {
   host: setting({
     flag: "--host",
@@ -53,7 +53,7 @@ export const LISTENER_SETTINGS = {
   }),
 } as const;
 
-/** The settings of who signs people and machines in besides the server itself. */
+/** The settings of external sign-in providers for people and token issuers for machines. */
 export const SIGN_IN_SETTINGS = {
   signInProviders: setting({
     flag: "--sign-in-providers",

@@ -3,16 +3,16 @@ import { MACHINE_TOKEN_MAX_SECONDS } from "../domain/identity/machine/machine-to
 import { Fields, readIssuer } from "./json-fields.ts";
 import { ConfigError } from "./settings.ts";
 
-/** An issuer of tokens of machines, which service accounts may trust (docs/sign-in.md). */
+/** An issuer of machine tokens that service accounts may trust (docs/sign-in.md). */
 export interface MachineIssuer {
   readonly issuer: string;
-  /** The audiences of which a token must name one. */
+  /** The accepted audiences; a token must name one of them. */
   readonly audiences: readonly string[];
-  /** The most seconds for which a token holds that is given for one of the issuer's. */
+  /** Maximum lifetime, in seconds, of a token that is exchanged for one of the issuer's. */
   readonly maxSeconds: number;
-  /** True where it may hold for longer than the issuer's. */
+  /** True if it may be valid for longer than the issuer's token. */
   readonly mayOutlive: boolean;
-  /** True where the issuer may be at an address that is not public. */
+  /** True if the issuer may be at a non-public address. */
   readonly allowPrivateAddresses: boolean;
 }
 
@@ -24,7 +24,7 @@ const MIN_SECONDS = 60;
  * Reads the file of `--machine-issuers`.
  *
  * @param file empty for no issuers
- * @throws ConfigError with every problem there is
+ * @throws ConfigError with every problem
  */
 export function readMachineIssuers(file: string): readonly MachineIssuer[] {
   if (file === "") return [];

@@ -2,12 +2,12 @@ import { AUDIT_FLOOR_DAYS } from "../domain/record/audit-ageing.ts";
 import { baseUrl, integer } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** The most that a count of what is kept can be, which is looked through from the newest on. */
+/** Maximum number of records that a retention setting can keep; they are scanned from the newest on. */
 const COUNT_MAX = 100_000;
 
 const DAYS_MAX = 3_650;
 
-/** Reads days under which the trail does not go; 0 for good. */
+/** Reads the days for which the audit trail is kept; 0 keeps it forever. */
 function auditDays(text: string): number {
   const days = integer(0, DAYS_MAX)(text);
   if (days > 0 && days < AUDIT_FLOOR_DAYS)
@@ -15,7 +15,7 @@ function auditDays(text: string): number {
   return days;
 }
 
-/** The time for which what has ended is kept, where an organization's policy does not say it. */
+/** The default retention of ended records, for organizations whose policy does not set it. */
 export const RETENTION_SETTINGS = {
   executionRetention: setting({
     flag: "--execution-retention",
@@ -83,7 +83,7 @@ export const RETENTION_SETTINGS = {
   }),
 } as const;
 
-/** The places to which the audit trail is exported as it grows. */
+/** The settings of the targets to which the audit trail is exported continuously. */
 export const AUDIT_SETTINGS = {
   auditFile: setting({
     flag: "--audit-file",
@@ -119,7 +119,7 @@ export const AUDIT_SETTINGS = {
   }),
 } as const;
 
-/** Settings for the time that the audit trail stays in the data, for installations that export it. */
+/** The settings of how long the audit trail stays in the database, for installations that export it. */
 export const AUDIT_RETENTION_SETTINGS = {
   auditRetention: setting({
     flag: "--audit-retention",
@@ -170,12 +170,12 @@ export function quotaBytesOf({ organizationQuota }: { readonly organizationQuota
   return organizationQuota === 0 ? Number.POSITIVE_INFINITY : organizationQuota * 1024 * 1024;
 }
 
-/** Returns the floor of the data folder's disk in bytes. */
+/** Returns the minimum free space on the data folder's disk, in bytes. */
 export function diskFloorBytesOf({ diskFloor }: { readonly diskFloor: number }): number {
   return diskFloor * 1024 * 1024;
 }
 
-/** The intervals of jobs, and the time for which work is held. */
+/** The settings of the intervals of jobs, and of the time for which work is leased. */
 export const INTERVAL_SETTINGS = {
   popularityInterval: setting({
     flag: "--popularity-interval",

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { ConfigError } from "./settings.ts";
 
-/** Headers of what is sent to collectors, such as an authorization. Their values are secret: no message has one. */
+/** Headers of requests to collectors, such as authorization. Their values are secret and appear in no message. */
 export type OtlpHeaders = Readonly<Record<string, string>>;
 
-/** The variable of OpenTelemetry: `name=value` in pairs that commas part, values percent-encoded. */
+/** OpenTelemetry's environment variable: comma-separated `name=value` pairs with percent-encoded values. */
 const VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS";
 
 const MAX_HEADERS = 16;
@@ -12,7 +12,7 @@ const MAX_VALUE = 8_192;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const VALUE = /^[\t\x20-\x7e]+$/;
 
-/** Those that describe the request itself, and those with which none can be sent. */
+/** Headers that describe the request itself, and headers that would make it impossible to send. */
 const RESERVED = new Set([
   "connection",
   "content-encoding",
@@ -26,11 +26,11 @@ const RESERVED = new Set([
 ]);
 
 /**
- * Reads the headers for collectors: those of the variable, then those of the file, which go before them by name. A line
- * of the file is `name: value`; empty ones, and those that begin with `#`, are left out.
+ * Reads the headers for collectors from the variable and the file; for the same name the file takes precedence. A line
+ * of the file is `name: value`. Empty lines and lines that begin with `#` are ignored.
  *
  * @param file empty for none
- * @throws ConfigError with every problem there is, without a value
+ * @throws ConfigError with every problem; it contains no values
  */
 export function readOtlpHeaders(
   file: string,
@@ -69,7 +69,7 @@ function linesOf(file: string): string[] {
   }
 }
 
-/** Returns a name and a value; without the mark that parts them, no value. */
+/** Splits a text into name and value at the separator; without a separator the value is undefined. */
 function parted(text: string, mark: string): readonly [name: string, value: string | undefined] {
   const at = text.indexOf(mark);
   return at === -1 ? [text.trim(), undefined] : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
@@ -83,7 +83,7 @@ function decoded(value: string | undefined): string | undefined {
   }
 }
 
-/** The name may be a secret too, where a line has nothing but a value. */
+/** Returns the problem of a header. The name may also be a secret, when a line holds only a value. */
 function problemOf(name: string, value: string | undefined): string | undefined {
   if (value === undefined) return "it is no name with a value";
   if (!NAME.test(name)) return "its name is no name of a header";

@@ -1,7 +1,7 @@
 import { boolean, hosts, integer, oneOf } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** The limits on where requests to source-control hosts may go. */
+/** The settings that restrict where requests to source-control hosts may be sent. */
 export const REMOTE_SETTINGS = {
   allowPrivateRemotes: setting({
     flag: "--allow-private-remotes",
@@ -35,7 +35,7 @@ export const REMOTE_SETTINGS = {
   }),
 } as const;
 
-/** The limits on where events are sent. */
+/** The settings that restrict where events may be sent. */
 export const WEBHOOK_SETTINGS = {
   webhookPrivateHosts: setting({
     flag: "--webhook-private-hosts",
@@ -47,7 +47,7 @@ export const WEBHOOK_SETTINGS = {
   }),
 } as const;
 
-/** The cache of repositories that a runner has cloned. */
+/** The settings of a runner's cache of cloned repositories. */
 export const REPOSITORY_CACHE_SETTINGS = {
   repositoryCache: setting({
     flag: "--repository-cache",

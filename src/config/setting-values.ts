@@ -37,7 +37,7 @@ export function integer(least: number, most: number): (text: string) => number {
   };
 }
 
-/** Reads a share of a whole, from 0 to 1. */
+/** Reads a fraction from 0 to 1. */
 export function share(text: string): number {
   const number = Number(text);
   if (!/^\d+(\.\d+)?$/.test(text) || number > 1) {
@@ -65,7 +65,7 @@ export function baseUrl(text: string): string {
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
     throw new Error(`must be an http or https URL without query, fragment or user, not "${text}"`);
   }
-  // Not the text itself: the parser accepts blanks, missing slashes and an empty query.
+  // Not the text itself: the parser also accepts blanks, missing slashes and an empty query.
   return (url.origin + url.pathname).replace(/\/+$/, "");
 }
 
@@ -92,7 +92,7 @@ export function hosts(text: string): ReadonlySet<string> {
   return new Set(list);
 }
 
-/** A range of addresses: all whose first `prefix` bits are those of `address`. */
+/** A range of addresses: all that share their first `prefix` bits with `address`. */
 export interface Network {
   readonly address: string;
   readonly prefix: number;
@@ -106,7 +106,7 @@ export function networks(text: string): readonly Network[] {
 
 function network(text: string): Network {
   const [address = "", length, ...rest] = text.split("/");
-  // A zone, as in fe80::1%eth0, means nothing to other machines.
+  // A zone id, as in fe80::1%eth0, has no meaning on other machines.
   const version = address.includes("%") ? 0 : isIP(address);
   const bits = version === 6 ? 128 : 32;
   const prefix = Number(length ?? bits);

@@ -28,7 +28,7 @@ export type FlagsOf<T extends SettingTable> = Readonly<Partial<Record<keyof T, s
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The error for unusable settings; `problems` names every one. */
+/** The error for unusable settings; `problems` lists every problem. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly problems: readonly string[];
@@ -43,9 +43,9 @@ export class ConfigError extends Error {
  * Reads settings: a flag takes precedence over its environment variable, which
  * takes precedence over the default.
  *
- * @param check finds combinations that do not work; called even when single
- *   settings are unusable
- * @throws ConfigError with every problem there is, not only the first
+ * @param check finds invalid combinations; called even when single settings are
+ *   unusable
+ * @throws ConfigError with every problem, not only the first
  */
 export function readSettings<T extends SettingTable>(
   table: T,

@@ -5,9 +5,9 @@ import type { RoleRule, SignInRules } from "../domain/identity/sign-in/provider.
 import { Fields, readIssuer } from "./json-fields.ts";
 import { ConfigError, type Environment } from "./settings.ts";
 
-/** A sign-in provider of the settings (docs/sign-in.md). */
+/** A sign-in provider in the settings (docs/sign-in.md). */
 export interface SignInProvider extends SignInRules {
-  /** The words on its button. */
+  /** The label of its button. */
   readonly name: string;
   readonly issuer: string;
   readonly clientId: string;
@@ -17,7 +17,7 @@ export interface SignInProvider extends SignInRules {
   readonly scopes: readonly string[];
 }
 
-/** The most providers: each has a button. */
+/** Maximum number of providers: each has a button on the sign-in page. */
 const MAX_PROVIDERS = 20;
 
 const ROLES: Readonly<Record<string, OrganizationRole>> = {
@@ -29,7 +29,7 @@ const ROLES: Readonly<Record<string, OrganizationRole>> = {
  * Reads the file of `--sign-in-providers`, with the secrets that it names.
  *
  * @param file empty for no providers
- * @throws ConfigError with every problem there is; none of them shows a secret
+ * @throws ConfigError with every problem; none of them shows a secret
  */
 export function readSignInProviders(file: string, env: Environment): readonly SignInProvider[] {
   if (file === "") return [];

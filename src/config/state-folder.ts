@@ -4,9 +4,9 @@ import { isAbsolute, join } from "node:path";
 import type { Environment } from "./settings.ts";
 
 /**
- * Returns the folder of Chartroom's state of one user: in `XDG_STATE_HOME`, or in
- * `~/.local/state` where that is unset or relative, as the XDG Base Directory
- * Specification says. It need not exist.
+ * Returns the folder of a user's Chartroom state, which may not exist yet: in
+ * `XDG_STATE_HOME`, or in `~/.local/state` when that is unset or relative, as the
+ * XDG Base Directory Specification requires.
  */
 export function stateFolder({ XDG_STATE_HOME: stateHome = "", HOME: home = "" }: Environment): string {
   const parent = isAbsolute(stateHome) ? stateHome : join(home || homedir(), ".local", "state");
@@ -16,7 +16,7 @@ export function stateFolder({ XDG_STATE_HOME: stateHome = "", HOME: home = "" }:
 /** True in a checkout of the sources, false in an installed release. */
 const IS_CHECKOUT = existsSync(join(import.meta.dirname, "../../.git"));
 
-/** Returns the folder of the data where no setting names one. */
+/** Returns the data folder that is used when no setting names one. */
 export function defaultDataDir(
   env: Environment,
   { isCheckout = IS_CHECKOUT, isRoot = isRootUser() } = {},
@@ -29,7 +29,7 @@ function isRootUser(): boolean {
   try {
     return userInfo().uid === 0;
   } catch {
-    // A machine without a list of users, such as a bare container.
+    // The machine has no user database, as in a minimal container.
     return false;
   }
 }

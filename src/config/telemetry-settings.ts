@@ -1,7 +1,7 @@
 import { baseUrl, integer, listenAddress, oneOf, share } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** The address of the metrics of a server that names none. */
+/** The default address of the metrics endpoint. */
 export const METRICS_ADDRESS = "127.0.0.1:9464";
 
 /** The settings of metrics and traces. */
@@ -57,7 +57,7 @@ export const logLevel = setting({
   read: oneOf(["debug", "info", "warn", "error", "silent"]),
 });
 
-/** The settings of the log of a server. */
+/** The settings of the server's log. */
 export const LOG_SETTINGS = {
   logLevel,
   logFile: setting({

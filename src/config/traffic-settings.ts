@@ -1,7 +1,7 @@
 import { integer, networks, oneOf } from "./setting-values.ts";
 import { setting } from "./settings.ts";
 
-/** The limits for output that waits for readers slower than the server. */
+/** The limits on output that waits for slow readers. */
 const OUTPUT_SETTINGS = {
   outputPerConnection: setting({
     flag: "--output-per-connection",
@@ -38,8 +38,8 @@ const OUTPUT_SETTINGS = {
 } as const;
 
 /**
- * The minimum budget of bodies, in MiB: the largest request takes 59 (ten images
- * to an agent), and while it is unpacked at most as much again.
+ * The minimum budget of request bodies, in MiB. The largest request, ten images to
+ * an agent, takes 59, and at most as much again while it is unpacked.
  */
 const MIN_BODY_MIB = 128;
 
@@ -127,7 +127,7 @@ const RATE_SETTINGS = {
   }),
 } as const;
 
-/** Whose requests the server takes for whom, and the limits on streams, requests and responses that it holds. */
+/** The settings of client addresses and trusted proxies, and of the limits on streams, requests and responses. */
 export const TRAFFIC_SETTINGS = {
   trustedProxies: setting({
     flag: "--trusted-proxies",

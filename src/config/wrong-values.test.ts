@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { ConfigError, readConfig, SETTINGS, type SettingName } from "./config.ts";
 
-/** Every problem that the settings have; none when they can be used. */
+/** Returns every problem of the settings; empty when they are usable. */
 function problems(
   flags: Parameters<typeof readConfig>[0],
   env: Parameters<typeof readConfig>[1] = {},
