@@ -97,7 +97,7 @@ export function implementations(
   return [...services, implement(ResourceContract, new ResourceService(deps, operationsOf(services)))];
 }
 
-/** Returns a function that finds what carries out an operation. */
+/** Returns a function that finds the implementation of an operation. */
 function operationsOf(services: readonly ServiceImplSpec[]): FindOperation {
   return (method: DescMethodUnary) => {
     const service = services.find(({ service }) => service.typeName === method.parent.typeName);

@@ -49,7 +49,7 @@ describe("the key file", () => {
   });
 
   test("is the same one for processes that start at once, and whole from the moment that it can be seen", async () => {
-    // Two make it at the same instant; the third reads it as soon as it is there.
+    // Two create the file at the same instant; the third reads it as soon as it exists.
     const racers = ["maker", "maker", "watcher"].map((role) =>
       startNode(
         `

@@ -19,8 +19,8 @@ import { dirname } from "node:path";
 export const SECRET_BYTES = 32;
 
 /**
- * Reads the secrets in the key file, newest first. An absent file is created with
- * one, so that only its owner can read it.
+ * Reads the secrets in the key file, newest first. If the file does not exist, it
+ * is created with one secret and is readable by its owner only.
  *
  * @throws when the file cannot be read or holds no secret
  */
@@ -29,11 +29,11 @@ export function readKeyFile(file: string): Buffer[] {
   return readSecrets(file);
 }
 
-/** Creates the key file atomically, so that no other process, nor a later start, finds half a key. */
+/** Creates the key file atomically, so that no other process and no later start finds an incomplete key. */
 function createKeyFile(file: string): void {
   const draft = writeDraft(file, [randomBytes(SECRET_BYTES)]);
   try {
-    // Unlike a rename this fails when another process was first; then that one's file is read.
+    // Unlike a rename, a link fails when another process was first; then that process's file is read.
     linkSync(draft, file);
     flushFolder(file);
   } catch (error) {
@@ -51,20 +51,21 @@ function writeDraft(file: string, secrets: readonly Buffer[]): string {
 }
 
 /**
- * Puts a new secret before the others. The file is replaced as a whole, so that a
- * kill leaves the old one or the new one, and it is on the disk when this
- * returns: a value encrypted with the new secret must never outlive it.
+ * Adds a new secret before the others. The file is replaced atomically, so that
+ * after a kill it is either the old or the new one. It is flushed to disk before
+ * this returns: otherwise a crash could lose a secret with which values were
+ * already encrypted.
  *
  * @returns all secrets, newest first
- * @throws when the file cannot be read or replaced; it is unchanged then
+ * @throws when the file cannot be read or replaced; then it is unchanged
  */
 export function addSecret(file: string): Buffer[] {
-  // A link to the file stays a link.
+  // A symbolic link to the file remains a link.
   const real = realpathSync(file);
   const secrets = [randomBytes(SECRET_BYTES), ...readSecrets(real)];
   const draft = writeDraft(real, secrets);
   try {
-    // Rotated by another user, such as root, it must stay readable to the server's user.
+    // When another user, such as root, rotates the secret, the file must stay readable to the server's user.
     const { uid, gid } = statSync(real);
     chownSync(draft, uid, gid);
     renameSync(draft, real);
@@ -76,7 +77,7 @@ export function addSecret(file: string): Buffer[] {
   return secrets;
 }
 
-/** Makes the file's name durable too, not only its content. */
+/** Flushes the folder, so that the file's name is durable too, not only its content. */
 function flushFolder(file: string): void {
   const folder = openSync(dirname(file), "r");
   try {
@@ -91,8 +92,8 @@ function fileText(secrets: readonly Buffer[]): string {
 }
 
 /**
- * Reads the secrets in a key file that exists, newest first.
- * @throws when the file cannot be read or holds no secret; the message quotes nothing of it
+ * Reads the secrets in an existing key file, newest first.
+ * @throws when the file cannot be read or holds no secret; the message quotes none of its content
  */
 export function readSecrets(file: string): Buffer[] {
   let content: { secret?: unknown; secrets?: unknown };
@@ -104,7 +105,7 @@ export function readSecrets(file: string): Buffer[] {
       `the key file ${file} cannot be read${error instanceof SyntaxError ? ": it is no JSON" : ""}`,
     );
   }
-  // The first form of the file held one secret.
+  // The first format of the file held one secret.
   const texts = Array.isArray(content?.secrets) ? content.secrets : [content?.secret];
   if (texts.length === 0) throw new Error(`the key file ${file} holds no key`);
   return texts.map((text: unknown) => {

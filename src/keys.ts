@@ -30,12 +30,12 @@ export type TokenKind = keyof typeof TOKEN_PREFIXES;
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** 30 characters of 62 carry 178 bits; the contract asks for 160 or more. */
+/** 30 characters of an alphabet of 62 carry 178 bits; the contract requires at least 160. */
 const RANDOM_CHARACTERS = 30;
 
-/** Letters of a code that people type: none that looks like another, and no vowels, so that they make no words. */
+/** Letters of a code that people type: no similar-looking letters, and no vowels, so that they form no words. */
 const TYPED_LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
-/** 8 letters of 20 carry 34 bits. */
+/** 8 letters of an alphabet of 20 carry 34 bits. */
 const TYPED_CHARACTERS = 8;
 const CHECKSUM_CHARACTERS = 6;
 const SECRET_BYTES = 32;
@@ -49,28 +49,28 @@ const TOKEN = new RegExp(
 export interface TokenValue {
   /** The secret itself, shown once. */
   readonly value: string;
-  /** The SHA-256 of the value. The value is random, so a fast hash without a key keeps it secret. */
+  /** The SHA-256 of the value. A fast hash without a key is safe here because the value is random. */
   readonly hash: Uint8Array;
 }
 
-/** The secrets of the server and the operations with them. */
+/** The server's secrets and the operations that use them. */
 export interface Keys {
   /** The id of the newest secret; it is safe to store and to log. */
   readonly id: string;
-  /** The id of every secret of the file, newest first; rows name the one they were made with. */
+  /** The ids of all secrets in the file, newest first; rows name the secret they were created with. */
   readonly ids: readonly string[];
   mintToken(kind: TokenKind): TokenValue;
-  /** Returns kind and hash of a well-formed token; undefined for any other text. */
+  /** Returns the kind and the hash of a well-formed token; undefined for any other text. */
   readToken(value: string): { readonly kind: TokenKind; readonly hash: Uint8Array } | undefined;
   /** Returns the id of a new invite, a random UUID (version 4), and its SHA-256. */
   mintInvite(): TokenValue;
-  /** Returns a new code that people type: 8 letters, too few for a hash without a key. */
+  /** Returns a new code that people type: 8 letters, too few to be stored under a hash without a key. */
   mintTypedCode(): string;
-  /** Returns the SHA-256 under which a secret of random bits is stored. */
+  /** Returns the SHA-256 under which a random secret is stored. */
   hashOf(value: string): Uint8Array;
-  /** Returns the HMACs under which releases before SHA-256 stored a token, one for each secret, newest first. */
+  /** Returns the HMACs under which older releases stored a token, one for each secret, newest first. */
   tokenMacs(value: string): readonly Uint8Array[];
-  /** Returns 32 random bytes, for a secret that others sign with. */
+  /** Returns 32 random bytes, for a secret with which others sign. */
   randomSecret(): Uint8Array;
   /** Authenticates a page token. */
   pageMac(bytes: Uint8Array): Uint8Array;
@@ -82,15 +82,15 @@ export interface Keys {
   /** Computes the hashes of new audit rows, with the newest secret. */
   readonly audit: { readonly keyId: string; mac(bytes: Uint8Array): Uint8Array };
   /**
-   * Computes the hash of an audit row of any time.
+   * Computes the hash of an audit row, new or old.
    * @throws when its secret is not in the file
    */
   auditMac(keyId: string, bytes: Uint8Array): Uint8Array;
-  /** Encrypts a value for one place in the database. */
+  /** Encrypts a value; `place` binds it to one place in the database. */
   seal(value: string, place: AssociatedData): { readonly keyId: string; readonly sealed: Uint8Array };
   /**
    * Decrypts a value.
-   * @throws when the value was changed or moved, or its secret is not in the file
+   * @throws when the value was changed or moved to another place, or its secret is not in the file
    */
   open(keyId: string, sealed: Uint8Array, place: AssociatedData): string;
 }
@@ -104,7 +104,7 @@ export function loadKeys(file: string): Keys {
   return keysFrom(...readKeyFile(file));
 }
 
-/** Returns what computes the hash of an audit row; undefined for one whose secret is not in the file. */
+/** Returns a function that computes the hash of an audit row; undefined for a row whose secret is not in the file. */
 export const auditMacOf =
   ({ ids, auditMac }: Pick<Keys, "ids" | "auditMac">) =>
   (keyId: string, bytes: Uint8Array): Uint8Array | undefined =>
@@ -112,7 +112,7 @@ export const auditMacOf =
 
 type Mac = (value: string | Uint8Array) => Uint8Array;
 
-/** The keys that are derived from one secret, one for each purpose, so that none can replace another. */
+/** The keys that are derived from one secret: one for each purpose, so that none can be used for another. */
 interface Ring {
   readonly id: string;
   readonly token: Mac;
@@ -180,7 +180,7 @@ function randomText(alphabet: string, length: number): string {
 
 function deriveRing(secret: Uint8Array): Ring {
   const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
-  // Created once: given the bytes, the engine creates such an object for each hash, which takes three
+  // Created once: when it is given bytes, Node creates a key object for each hash, which takes three
   // times as long.
   const hmacKeyFor = (purpose: string): KeyObject => createSecretKey(derive(purpose));
   const hmacFor = (purpose: string): Mac => {
@@ -198,8 +198,8 @@ function deriveRing(secret: Uint8Array): Ring {
 }
 
 /**
- * Returns a CRC-32 in six characters: it distinguishes a mistyped token from an
- * unknown one, and hides nothing.
+ * Returns a CRC-32 in six characters. It distinguishes a mistyped token from an
+ * unknown one, and has no role in security.
  */
 function checksum(text: string): string {
   let rest = crc32(text);
@@ -217,11 +217,11 @@ export function equalBytes(one: Uint8Array, other: Uint8Array): boolean {
 }
 
 const CIPHER = "aes-256-gcm";
-/** 96 bits, the length that GCM is defined for. */
+/** 96 bits, the recommended length for GCM. */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The place of an encrypted value; it can be decrypted nowhere else. */
+/** Identifies the place of an encrypted value, which cannot be decrypted for another place. */
 export interface AssociatedData {
   readonly table: string;
   readonly row: string;

@@ -60,7 +60,7 @@ describe("a log file", () => {
     file.write(lines.slice(0, 30).join(""));
     file.write(lines.slice(30).join(""));
     const all = files().map((name) => readFileSync(join(folder, name), "utf8"));
-    // The longest lines do not fit into any file, and have one each.
+    // Lines that exceed the maximum size of a file have a file of their own.
     for (const text of all) expect(text.length <= 10 || text.indexOf("\n") === text.length - 1).toBe(true);
     const [present = "", ...earlier] = [
       read(),
@@ -101,7 +101,7 @@ describe("a log file", () => {
   test("that was moved and cannot be opened again is written on, and no older one goes", () => {
     const file = open(4, 3);
     for (const line of ["one\n", "two\n"]) file.write(line);
-    // As what opens nothing more finds it: a link that leads nowhere has a name, and no file.
+    // A dangling link: the path has a name, but no file can be opened.
     renameSync(path, `${path}.moved`);
     symlinkSync(join(folder, "absent", "server.log"), path);
     for (const line of ["3rd\n", "4th\n", "5th\n"]) file.write(line);

@@ -3,27 +3,27 @@ import type { WriteLines } from "./log.ts";
 
 export interface LogFileOptions {
   readonly path: string;
-  /** Bytes of a file from which on the next one is begun. A longer line has a file of its own. */
+  /** Maximum bytes of a file, after which the next one is begun. A longer line gets its own file. */
   readonly maxBytes: number;
-  /** Files that are kept, with the one that is written; at least 1. */
+  /** Number of files that are kept, including the current one; at least 1. */
   readonly files: number;
-  /** Called when the file cannot be written or exchanged; what was to be written is lost in the first case. */
+  /** Called when the file cannot be written, in which case the lines are lost, or cannot be rotated. */
   readonly onFailure: (error: unknown) => void;
 }
 
 /** A log in a file. */
 export interface LogFile {
-  /** Writes whole lines, and returns when the system has them. */
+  /** Writes whole lines, and returns when the operating system has accepted them. */
   readonly write: WriteLines;
-  /** Opens the file at its path again, after another program has moved it away. */
+  /** Reopens the file at its path, after another program has moved it away. */
   reopen(): void;
 }
 
 /**
- * Opens a file of a log for lines to be added. When it is full, `FILE` becomes `FILE.1`, that before it `FILE.2`, and so
- * on; the oldest is removed. No line is lost or divided by that: nothing is held back in this process.
+ * Opens a log file for appending, with rotation. When it is full, `FILE` becomes `FILE.1`, the former `FILE.1` becomes
+ * `FILE.2`, and so on; the oldest is removed. No line is lost or split by that, since lines are not buffered here.
  *
- * @throws the error of a file that cannot be opened
+ * @throws the system's error when the file cannot be opened
  */
 export function openLogFile(options: LogFileOptions): LogFile {
   const { path, maxBytes, onFailure } = options;
@@ -40,7 +40,7 @@ export function openLogFile(options: LogFileOptions): LogFile {
         openAgain();
       } catch (error) {
         onFailure(error);
-        // Tried again when as much has been written once more.
+        // Rotation is retried after the same number of bytes.
         file.bytes = 0;
       }
     }
@@ -60,14 +60,14 @@ export function openLogFile(options: LogFileOptions): LogFile {
       try {
         openAgain();
       } catch (error) {
-        // The one before goes on, wherever it is now.
+        // The previous file stays in use, wherever it is now.
         onFailure(error);
       }
     },
   };
 }
 
-/** Only its owner reads it: lines name accounts and addresses. */
+/** Readable by its owner only, since lines name accounts and addresses. */
 const MODE = 0o600;
 
 function open(path: string): { readonly descriptor: number; bytes: number } {
@@ -75,14 +75,14 @@ function open(path: string): { readonly descriptor: number; bytes: number } {
   const found = fstatSync(descriptor);
   if (!found.isFile()) {
     closeSync(descriptor);
-    // Its name would be given away when it is full, as that of /dev/null.
+    // Rotation would rename it, even a device such as /dev/null.
     throw new Error("it is no regular file");
   }
   return { descriptor, bytes: found.size };
 }
 
 function moveOn({ path, files }: LogFileOptions): void {
-  // It was moved before, and another could not be opened: the older ones stay where they are.
+  // The file was already moved, and a new one could not be opened: the older files stay where they are.
   if (!existsSync(path)) return;
   const nth = (number: number) => (number === 0 ? path : `${path}.${number}`);
   rmSync(nth(files - 1), { force: true });
@@ -92,13 +92,13 @@ function moveOn({ path, files }: LogFileOptions): void {
 
 const LINE_END = 10;
 
-/** Divides lines between them, so that each part fits: the first into `room`, the others into `most`, if a line does. */
+/** Splits lines into parts of at most `room` bytes (the first) or `most` bytes (the others), unless a line is longer. */
 function* partsOf(lines: Buffer, room: number, most: number): Generator<Buffer> {
   let rest = lines;
   let fits = room;
   while (rest.length > 0) {
     const last = rest.length <= fits ? rest.length : rest.lastIndexOf(LINE_END, Math.max(0, fits - 1)) + 1;
-    // Not even one line fits: it goes to the next file.
+    // Not even one line fits: the next file gets it.
     const end = last > 0 ? last : lineEnd(rest, most);
     yield rest.subarray(0, end);
     rest = rest.subarray(end);

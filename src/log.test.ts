@@ -7,7 +7,7 @@ import { createLog } from "./log.ts";
 
 const SECRET = "made-up-credential";
 
-/** Returns what a process of its own wrote with the log, which goes to its standard error, among other things. */
+/** Returns what a separate process wrote to its standard error, which includes its log. */
 async function linesOf(code: string): Promise<{ readonly text: string; readonly lines: object[] }> {
   const program = `
     import { createLog, flushLog } from "./src/log.ts";

@@ -1,6 +1,6 @@
 import { type LoggerOptions, pino } from "pino";
 
-/** The log as the parts of the server see it: fields first, then the message. */
+/** The log as other modules use it: fields first, then the message. */
 export interface Log {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;
@@ -10,11 +10,11 @@ export interface Log {
 /** Writes whole lines of a log. */
 export type WriteLines = (lines: string) => void;
 
-/** Nothing puts a header into a line today; if anything ever does, the credential is not in it. */
+/** A precaution: no line contains headers today, but if one ever does, credentials are redacted. */
 const REDACTED = ["*.authorization", "*.headers.authorization", "*.token.value", "*.secret"];
 
 const standardError = pino.destination({ dest: 2, sync: true });
-// A log that cannot be written, as on a full disk, must not end the server; the lines are lost.
+// A failed write, for example on a full disk, must not end the server; the lines are lost.
 standardError.on("error", () => {});
 
 /** The lines that are written when this turn of the event loop ends. */
@@ -23,7 +23,7 @@ interface Lines {
   flush(): void;
 }
 
-/** Collects lines: one write for each costs more than making the line, and under load a turn has many. */
+/** Collects lines to write them together: under load a turn has many, and a write costs more than creating a line. */
 function collect(write: WriteLines): Lines {
   let pending = "";
   const flush = () => {
@@ -49,18 +49,18 @@ export function flushLog(): void {
   for (const lines of [ofProcess, ...ofFiles]) lines.flush();
 }
 
-/** Writes something to standard error in addition to the log, which is elsewhere. */
+/** Writes a message to standard error in addition to the log, when the log is in a file. */
 export function tellOnStandardError(facts: object, message: string): void {
   createLog("warn").warn(facts, message);
 }
 
 /**
  * Creates a log of structured lines, one JSON object each, on standard error;
- * standard output belongs to people. A process that is killed may lose the calls
- * of its current turn of the event loop; warnings and errors are written at once.
+ * standard output is for people. A process that is killed may lose the lines of its
+ * current turn of the event loop, but warnings and errors are written immediately.
  *
- * @param write takes the lines instead of standard error
- * @param isOfProcess true where {@link flushLog} writes what it holds; false in a process that runs several servers
+ * @param write receives the lines instead of standard error
+ * @param isOfProcess true if {@link flushLog} flushes this log; false in a process that runs several servers
  */
 export function createLog(level: string, write?: WriteLines, isOfProcess = false): Log {
   const lines = write ? collect(write) : ofProcess;
@@ -73,8 +73,8 @@ export function createLog(level: string, write?: WriteLines, isOfProcess = false
   };
   const flat = pino(options, { write: lines.add });
   const redacting = pino({ ...options, redact: REDACTED }, { write: lines.add });
-  // Every redacted path is inside an object. A line of plain values, such as that of each call, has
-  // none, and the search in each value would cost more than writing it.
+  // Redacted paths are always inside an object. A line of plain values, such as that of a call, cannot
+  // contain one, and searching it would cost more than writing it.
   const loggerOf = (facts: object) => (Object.values(facts).some(isObject) ? redacting : flat);
   return {
     info: (facts, message) => loggerOf(facts).info(facts, message),
@@ -92,7 +92,7 @@ export function createLog(level: string, write?: WriteLines, isOfProcess = false
 let instant = 0;
 let instantText = "";
 
-/** Returns the time as pino expects it. Under load many lines are of the same millisecond. */
+/** Returns the time in the form that pino expects. It is cached, since under load many lines share a millisecond. */
 function timestamp(): string {
   const now = Date.now();
   if (now !== instant) {

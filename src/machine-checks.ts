@@ -4,39 +4,39 @@ import { readSecrets } from "./key-file.ts";
 import { type Keys, keysFrom } from "./keys.ts";
 import type { Problem } from "./rpc/health.ts";
 
-/** A condition of the machine that the operator should know of, and with which the server still works. */
+/** A condition of the machine that the operator should know about, although the server still works. */
 export interface Warning {
   readonly check: "audit export";
-  /** One sentence for the operator; everybody who reaches the server may read it. */
+  /** One sentence for the operator; everyone who can reach the server may read it. */
   readonly reason: string;
 }
 
-/** Looks after which warnings are asked for again. */
+/** Number of checks after which the warnings are updated. */
 const WARN_EVERY = 10;
 
-/** Checks of what a server needs of its machine in addition to the database, repeated at an interval. */
+/** Checks of the machine that a server needs in addition to the database, repeated at an interval. */
 export interface MachineChecks {
-  /** Looks at the disk and at the key file. Never rejects. */
+  /** Checks the disk and the key file. Never rejects. */
   look(): Promise<void>;
-  /** Returns what the last look found wrong. */
+  /** Returns the problems that the last check found. */
   problems(): readonly Problem[];
-  /** Returns what the operator should know, and what keeps the server from nothing. */
+  /** Returns the conditions that the operator should know about but that do not make the server unready. */
   warnings(): readonly Warning[];
 }
 
 export interface MachineCheckOptions {
-  /** The folder on whose disk the database grows; undefined where it is on another machine. */
+  /** The folder on whose disk the database grows; undefined when the database is on another machine. */
   readonly dataDir: string | undefined;
-  /** Bytes that have to be free on that disk; 0 for no floor. */
+  /** Minimum free bytes on that disk; 0 for no minimum. */
   readonly diskFloorBytes: number;
   readonly keyFile: string;
-  /** Returns what is to be warned of; asked every tenth look. */
+  /** Returns the current warnings; called with every tenth check. */
   readonly warn?: () => Promise<readonly Warning[]>;
   /** The keys that the server holds. */
   readonly keys: Pick<Keys, "ids">;
 }
 
-/** Creates the checks of a server's machine; none has been made yet. */
+/** Creates the checks of a server's machine; none runs before the first `look`. */
 export function createMachineChecks(options: MachineCheckOptions): MachineChecks {
   let found: readonly Problem[] = [];
   let warnings: readonly Warning[] = [];
@@ -50,7 +50,7 @@ export function createMachineChecks(options: MachineCheckOptions): MachineChecks
         ...(disk === undefined ? [] : [{ check: "disk", reason: disk } as const]),
         ...(keys === undefined ? [] : [{ check: "keys", reason: keys } as const]),
       ];
-      // Last, since the others do not wait for the database, whose own check tells that it does not answer.
+      // Warnings come last: they wait for the database, whose own check reports when it does not respond.
       if (options.warn && looks++ % WARN_EVERY === 0) warnings = await options.warn().catch(() => warnings);
     },
     problems: () => found,
@@ -60,7 +60,7 @@ export function createMachineChecks(options: MachineCheckOptions): MachineChecks
 
 const MIB = 1024 * 1024;
 
-/** Returns why the disk of a data folder is too full; undefined while it is not. */
+/** Returns the problem of a data folder's disk that is too full; undefined while it is not. */
 export async function diskProblem({
   dataDir,
   diskFloorBytes,
@@ -77,8 +77,8 @@ export async function diskProblem({
 }
 
 /**
- * Creates the function that returns why the server's keys would not be there at its next start. The keys
- * are parsed only when the file has changed.
+ * Creates the function that returns why the server's keys would be missing at its next start. The key file
+ * is parsed only when it has changed.
  */
 function createKeyCheck({ keyFile, keys }: MachineCheckOptions): () => Promise<string | undefined> {
   let knownDigest = "";

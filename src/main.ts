@@ -6,19 +6,19 @@ import { createProgram, failureOf } from "./commands/program.ts";
 import { ExitCode, StartError } from "./commands/start-error.ts";
 import { flushLog } from "./log.ts";
 
-// However it ends, by an uncaught exception too.
+// Runs however the process ends, including by an uncaught exception.
 process.on("exit", flushLog);
 
-/** True for a process that goes on whether somebody reads its output or not. */
+/** True for a process that continues when nobody reads its output. */
 let isService = false;
 
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (isService) return;
-  // As of other programs, such as in `chartroom run list | head -1`: nothing went wrong that anybody would read about.
+  // Ends silently when the reader closes the pipe, as other programs do in `chartroom run list | head -1`.
   if (error.code === "EPIPE") process.exit(ExitCode.outputClosed);
   fail(new StartError(`standard output cannot be written: ${writeProblem(error)}`, { cause: error }));
 });
-// Nothing is left that could say so.
+// A failure of standard error cannot be reported anywhere.
 process.stderr.on("error", () => undefined);
 
 const runUntilStopped: RunUntilStopped = async (start) => {
@@ -35,10 +35,10 @@ const runUntilStopped: RunUntilStopped = async (start) => {
         (error) => fail(error),
       );
   };
-  // Before it is ready: a reader of that line may send a signal at once.
+  // Installed before the ready line is printed: its reader may send a signal immediately.
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
-  // Never ends the process, also while it starts and where there is nothing to read again.
+  // SIGHUP never ends the process, even while it starts or when there is nothing to reload.
   process.on("SIGHUP", () => void starting.then((running) => running.reload?.()).catch(() => undefined));
   await (await starting).ended;
 };

@@ -14,7 +14,7 @@ test("ids ascend within a millisecond, over time and when the clock is set back,
   }
   expect(ids.every((id) => validate(id) && version(id) === 7 && id === id.toLowerCase())).toBe(true);
   expect(ids).toEqual(ids.toSorted());
-  // The tails are chance alone: 48 bits of each id that no other has.
+  // The last 48 bits of each id are random, and no two ids share them.
   expect(new Set(ids.map((id) => id.slice(-12))).size).toBe(ids.length);
 });
 

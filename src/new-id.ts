@@ -2,12 +2,12 @@ import { randomFillSync } from "node:crypto";
 import { v7 } from "uuid";
 
 /**
- * Random bytes of one id; the package's own default asks the system for them id
- * by id, two thirds of its time.
+ * Random bytes of one id. By default the package requests them from the system for
+ * each id, which takes two thirds of its time.
  */
 const RANDOM_BYTES = 16;
 
-/** Ids for which random bytes are taken at once; each byte is used once. */
+/** Number of ids for which random bytes are requested at once; each byte is used once. */
 const IDS_PER_POOL = 256;
 
 const HYPHEN = 0x2d;
@@ -18,8 +18,8 @@ const ENDS_OF_GROUPS = [4, 6, 8, 10];
 const DIGITS = Buffer.from("0123456789abcdef");
 
 /**
- * Returns what makes the text of an id from its bytes, in memory that it uses again: to join the parts of a text leaves
- * nearly a KiB of garbage for each id, and each of a start's twenty actions has three.
+ * Returns a function that formats the bytes of an id as text in a reused buffer. Joining strings would leave nearly a
+ * KiB of garbage for each id, and each of the twenty actions of a workflow start creates three ids.
  */
 function idWriter(): (bytes: Uint8Array) => string {
   const text = Buffer.alloc(36, HYPHEN);
@@ -38,8 +38,8 @@ function idWriter(): (bytes: Uint8Array) => string {
 }
 
 /**
- * Creates a generator of ids: UUID v7 in lower case. Each sorts after the
- * previous one, within a millisecond and when the clock is set back too.
+ * Creates a generator of ids: UUID v7 in lower case. Each sorts after the previous
+ * one, even within a millisecond and when the clock is set back.
  *
  * @param now milliseconds since 1970 UTC
  */

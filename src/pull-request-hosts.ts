@@ -3,7 +3,7 @@ import { ScmFailure } from "./scm/failure.ts";
 import type { SourceControl } from "./scm/source-control.ts";
 import type { PullRequestHosts } from "./services/access/push/push-pull-request.ts";
 
-/** Returns the hosts at which pull requests are opened, whose failures are errors of the catalogue. */
+/** Returns the client of the hosts on which pull requests are opened; its failures are errors of the catalogue. */
 export function createPullRequestHosts(
   scm: Pick<SourceControl, "hostKind" | "openPullRequest">,
 ): PullRequestHosts {

@@ -62,7 +62,7 @@ describe("a sealed value", () => {
         openWith(key, changed, place);
         opened += 1;
       } catch {
-        // What is asserted is that none opens.
+        // Expected: the test asserts that no value can be opened.
       }
     }
     expect(opened).toBe(0);

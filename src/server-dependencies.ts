@@ -12,15 +12,15 @@ export interface ServerDependencies {
   readonly store: Store;
   readonly keys: Keys;
   readonly log: Log;
-  /** The sign-in providers of the settings. */
+  /** The sign-in providers in the settings. */
   readonly providers: readonly SignInProvider[];
-  /** The issuers of the settings whose tokens service accounts may trust. */
+  /** The issuers in the settings whose tokens service accounts may trust. */
   readonly machineIssuers: readonly MachineIssuer[];
   /** Headers for collectors. */
   readonly otlpHeaders?: OtlpHeaders;
-  /** Takes the calls of a server that sends traces; absent for others. */
+  /** Records the calls of a server that sends traces; absent when it sends none. */
   readonly traces?: CallTraces | undefined;
-  /** Sources of figures that the process has of itself; for administrators, in addition to those of the server. */
+  /** Sources of metrics of the process, shown to administrators in addition to those of the server. */
   readonly figures?: readonly MetricSource[];
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;

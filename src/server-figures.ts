@@ -47,7 +47,7 @@ export const countedSources = ({
     ]),
 ];
 
-/** Returns the warnings of targets of the audit export that are behind, whenever it is asked. */
+/** Returns a function that returns warnings about audit export targets that are behind. */
 export const auditWarnings =
   (
     store: Pick<MeasuredStore, "searcher">,
@@ -63,7 +63,7 @@ export const auditWarnings =
     });
   };
 
-/** The parts of a server that tell how it is. */
+/** The sources of a server's health report. */
 export interface HealthSources {
   readonly store: MeasuredStore;
   readonly readiness: Pick<Readiness, "problems">;
@@ -72,13 +72,13 @@ export interface HealthSources {
   readonly auditTargets: readonly AuditTarget[];
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
-  /** Figures in addition to those of the store; one that fails takes only its own with it. */
+  /** Metrics in addition to those of the store; when a source fails, only its own metrics are missing. */
   readonly sources: readonly MetricSource[];
-  /** Those of the process, if anybody has them. */
+  /** Metrics of the process, if available. */
   readonly figures?: readonly MetricSource[];
 }
 
-/** Returns how a server is that has just started, with the figures of an organization, whenever it is asked. */
+/** Creates the health report of a server that has just started, with the figures of an organization. */
 export function createServerHealth({
   store,
   readiness,
@@ -120,7 +120,7 @@ const read = async (source: MetricSource): Promise<Figure[]> => {
   }
 };
 
-/** Left out: figures on calls, work and records of all organizations, and the checks, which are shown separately. */
+/** Metrics that are left out: calls, work and records of all organizations, and checks, which are shown separately. */
 const LEFT_OUT =
   /^rpc_server_|^http_server_request_|_ended_total$|^chartroom_(trigger_events|isolation_refusals|audit_export)|^chartroom_(ready|check_well)$/;
 

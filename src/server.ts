@@ -67,7 +67,7 @@ export interface Server {
   readonly transport: Transport;
   /** The sources of the server's metrics. */
   readonly metrics: readonly MetricSource[];
-  /** Uses other sign-in providers and issuers from now on, as far as they are given, and the certificate that the files hold. */
+  /** Replaces the sign-in providers and issuers that are given, and reloads the certificate from its files. */
   reload(changed: Partial<Pick<ServerDependencies, "providers" | "machineIssuers">>): Promise<void>;
   /**
    * Stops the server: readiness fails, accepted requests finish (10 s at most),
@@ -76,10 +76,10 @@ export interface Server {
   close(): Promise<void>;
 }
 
-/** The folder that `npm run build` makes; a server starts without it. */
+/** The folder that `npm run build` creates; the server also starts without it. */
 const CONSOLE_FOLDER = join(import.meta.dirname, "../console/dist");
 
-/** Composes the server from its parts; nothing listens yet. */
+/** Composes the server from its parts; it does not listen yet. */
 export function buildServer(config: Config, deps: ServerDependencies): Server {
   const { store, keys, log } = deps;
   const auditTargets = auditTargetsOf(config);
@@ -148,7 +148,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
   });
   const limits = createCallLimits(config, store.others, () => performance.now(), newId());
   const admission = createAdmission(authenticate, readiness);
-  // Known once it listens; before, nobody can ask.
+  // Known once the server listens; before that no request can need it.
   let origin: SessionOrigin | undefined;
   const sessionOrigin = () => {
     origin ??= sessionOriginOf(baseUrl);
