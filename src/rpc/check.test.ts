@@ -27,7 +27,7 @@ import { errorInterceptor } from "./error/error-interceptor.ts";
 
 const check = createCheck();
 
-/** What the check throws for a message; undefined when it is valid. */
+/** Returns what the check throws for a message; undefined when it is valid. */
 function thrownBy(run: () => void): unknown {
   try {
     run();
@@ -43,7 +43,7 @@ function violated(run: () => void): ConstraintViolated {
   return thrown;
 }
 
-/** A message with one text field that has one rule in CEL. */
+/** Creates a message with one string field that has one CEL rule. */
 function messageWithRule(expression: string) {
   const options = create(FieldOptionsSchema);
   const rules = create(FieldRulesSchema, { cel: [{ id: "rule", message: "the rule's words", expression }] });

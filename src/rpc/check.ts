@@ -7,7 +7,7 @@ import { requireDurations } from "./durations.ts";
 import { inWords } from "./error/rule-words.ts";
 import { parsedRequestKey } from "./request/parsed-request.ts";
 
-/** Maximum of violations in an error; a request of a hundred bad elements would list them all. */
+/** Maximum number of violations in an error; without it a request with a hundred bad elements would list them all. */
 export const MAX_VIOLATIONS = 20;
 
 /** A request that breaks rules of the contract. */
@@ -18,7 +18,7 @@ export class ConstraintViolated extends DomainError {
   constructor(violations: readonly Violation[]) {
     const reported = violations.slice(0, MAX_VIOLATIONS);
     const more = violations.length - reported.length;
-    // The rule's own words open the message: clients and people look for them.
+    // The message begins with the rule's own text, which clients and people look for.
     const message = reported.map((violation) => `${violation.message} [${pathText(violation)}]`).join("; ");
     super(ErrorReason.CONSTRAINT_VIOLATED, more > 0 ? `${message}; and ${more} more` : message, {
       violations: String(violations.length),
@@ -30,8 +30,8 @@ export class ConstraintViolated extends DomainError {
 export type Check = <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
 
 /**
- * Creates the check of messages against the rules of the contract; a rule that
- * cannot run is the server's fault, not the caller's.
+ * Creates the check of messages against the rules of the contract. A rule that
+ * cannot be evaluated is an internal error, not the caller's.
  */
 export function createCheck(options?: ValidatorOptions): Check {
   const validator = createValidator(options);
@@ -45,8 +45,8 @@ export function createCheck(options?: ValidatorOptions): Check {
 }
 
 /**
- * Leaves out a standard bound of a length where a rule in CEL says the same of the same field in the
- * specification's words: the standard one is there for programs that read the contract.
+ * Leaves out the violation of a standard length rule when a CEL rule of the same field expresses the same bound with
+ * the specification's text. The standard rule is there for programs that read the contract.
  */
 function withoutRepeats(violations: readonly Violation[]): readonly Violation[] {
   const said = new Set(
@@ -60,7 +60,7 @@ const STANDARD_BOUNDS: ReadonlySet<string> = new Set(["string.max_len", "repeate
 
 /**
  * Checks every message of a request before its operation gets it, unless it was
- * checked where it was parsed.
+ * already checked when it was parsed.
  */
 export function checkRequests(check: Check): Interceptor {
   return (next) => (req) => {

@@ -5,9 +5,9 @@ import { createValidator } from "@bufbuild/protovalidate";
 type JsonObject = Record<string, unknown>;
 
 /**
- * Returns whether requests of this form have an `update_mask`. A list or map that
- * the JSON writes out empty is to be cleared; the message cannot distinguish it
- * from an absent one, the JSON text can.
+ * Returns whether requests of this type have an `update_mask`. An empty list or map
+ * in their JSON means that the field is to be cleared. The parsed message cannot
+ * distinguish it from an absent field; only the JSON can.
  */
 export function hasUpdateMask(request: DescMessage): boolean {
   return maskField(request) !== undefined;
@@ -15,10 +15,10 @@ export function hasUpdateMask(request: DescMessage): boolean {
 
 /**
  * Returns the JSON of a request with its empty lists and maps added to its mask,
- * at any depth of nested messages. A message of the request itself that is
- * written out as `{}`, where the contract allows no empty one, can only be meant
- * to be cleared: it is added too, and removed from the JSON. JSON that is no such
- * request is left for the parser to refuse.
+ * at any depth of nested messages. A top-level message field that is `{}`, although
+ * the contract does not allow an empty message there, can only be meant to be
+ * cleared: it is added to the mask too, and removed from the JSON. JSON that is not
+ * such a request is returned unchanged, and the parser refuses it.
  */
 export function addClearedFieldsToMask(request: DescMessage, json: unknown): unknown {
   const field = maskField(request);
@@ -62,10 +62,10 @@ function emptyFields(message: DescMessage, json: JsonObject, prefix: string): st
   });
 }
 
-/** Messages of requests that are replaced and never cleared: an empty one breaks the rules of what it should hold. */
+/** Message fields that can be replaced but never cleared: an empty message there violates the rules. */
 const NEVER_CLEARED: ReadonlySet<string> = new Set(["service.v1.UpdateWorkflowRequest.action"]);
 
-/** Returns whether a field holds an empty message where none is allowed, and can be cleared. */
+/** Returns whether a field holds an empty message although none is allowed there, and can be cleared. */
 function isRemoved(field: DescField, json: JsonObject): boolean {
   if (NEVER_CLEARED.has(`${field.parent.typeName}.${field.name}`)) return false;
   if (field.fieldKind !== "message" || hasOwnForm(field.message)) return false;
@@ -85,12 +85,12 @@ function mayBeEmpty(message: DescMessage): boolean {
   return found;
 }
 
-/** Returns whether a message has its own JSON form, as well-known types do. */
+/** Returns whether a message has a special JSON form, as well-known types do. */
 function hasOwnForm({ typeName }: DescMessage): boolean {
   return typeName.startsWith("google.protobuf.");
 }
 
-/** Returns the request's own value of a field, in either spelling, not one that every object inherits. */
+/** Returns the request's value of a field, under its JSON or its proto name; inherited properties are ignored. */
 function jsonValue(field: DescField, json: JsonObject): unknown {
   const name = Object.hasOwn(json, field.jsonName) ? field.jsonName : field.name;
   return Object.hasOwn(json, name) ? json[name] : undefined;

@@ -3,7 +3,7 @@ import { capDeadline, deadlineMs } from "./deadline.ts";
 
 const CAP_MS = 300_000;
 
-/** The header after the cap, or undefined when there is none. */
+/** Returns the header after the cap; undefined when there is none. */
 function capped(name: "grpc-timeout" | "connect-timeout-ms", value: string, maxMs = CAP_MS): unknown {
   const headers = { [name]: value, other: "x" };
   capDeadline(headers, maxMs);

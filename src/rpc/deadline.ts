@@ -11,7 +11,7 @@ const MS_PER_UNIT: Readonly<Record<string, number>> = {
 
 /**
  * Caps the deadline that a request asks for, in the header of its protocol. A
- * malformed header is left as it is: the protocol layer refuses it.
+ * malformed header is left unchanged, and the protocol layer refuses it.
  *
  * @param headers lower-case names; changed in place
  */
@@ -46,12 +46,12 @@ export function deadlineMs(headers: Record<string, string | string[] | undefined
 
 const deadlines = new AsyncLocalStorage<number>();
 
-/** Runs an operation whose caller waits for so long: what it asks of a database by then ends with it. */
+/** Runs an operation with its caller's deadline, at which its database queries end too. */
 export function withDeadline<T>(leftMs: number, operation: () => T): T {
   return deadlines.run(performance.now() + leftMs, operation);
 }
 
-/** Returns when the caller of the present operation ceases to wait, by performance.now(); undefined if never. */
+/** Returns the deadline of the current operation on the clock of performance.now(); undefined without one. */
 export function presentDeadline(): number | undefined {
   return deadlines.getStore();
 }

@@ -2,9 +2,8 @@ import { clone, type DescMessage, type MessageShape, toBinary } from "@bufbuild/
 import { type ReflectMap, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
 /**
- * Serializes a message with the entries of its maps in the order of their keys,
- * so that equal messages give the same bytes, whatever form and order they
- * arrived in.
+ * Serializes a message with the entries of its maps sorted by key, so that equal
+ * messages have the same bytes, whatever their original encoding and order.
  */
 export function deterministicBytes<D extends DescMessage>(schema: D, message: MessageShape<D>): Uint8Array {
   const copy = clone(schema, message);

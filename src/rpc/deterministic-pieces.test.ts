@@ -19,7 +19,7 @@ function made<D extends DescMessage>(schema: D, message: MessageShape<D>) {
   }
 }
 
-/** With three elements of each list and short texts, so that hundreds of messages take seconds. */
+/** Cuts lists to three elements and shortens texts, so that hundreds of messages take only seconds. */
 function shortened(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.slice(0, 3).map(shortened);
   if (typeof value !== "object" || value === null) {

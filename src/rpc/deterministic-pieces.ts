@@ -15,10 +15,10 @@ const LARGE_BYTES = 64 * 1024;
 const EMPTY = new Uint8Array();
 
 /**
- * Yields the bytes of {@link deterministicBytes} in consecutive pieces: ten
- * images of 4 MiB would otherwise exist three times, and the serialization would
- * block everybody for a quarter of a second. Large bytes are those of the message
- * itself. Pauses after each small part.
+ * Yields the bytes of {@link deterministicBytes} in consecutive pieces. Otherwise
+ * ten images of 4 MiB would be in memory three times, and serializing them would
+ * block the event loop for a quarter of a second. Large bytes are not copied from
+ * the message. Yields after each small part.
  */
 export function* deterministicPieces<D extends DescMessage>(
   schema: D,
@@ -97,8 +97,8 @@ function headOf({ number }: DescField, announced: number): Uint8Array {
 }
 
 /**
- * Returns whether a message is written as it is: it has no maps to sort, and no
- * field that can hold large bytes.
+ * Returns whether a message can be serialized as a whole: it has no maps to sort,
+ * and no field that can hold large bytes.
  */
 function isFlat({ fields }: DescMessage): boolean {
   return fields.every(

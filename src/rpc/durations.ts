@@ -4,16 +4,16 @@ import { Ignore } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js"
 import { valueUnusable } from "../domain/error.ts";
 import { rulesOf } from "./rules.ts";
 
-/** The longest duration, some 10,000 years. */
+/** The maximum duration of the protobuf type, some 10,000 years. */
 const MAX_SECONDS = 315_576_000_000n;
 const MAX_NANOS = 999_999_999;
 
 const known = new Map<DescMessage, readonly DescField[]>();
 
 /**
- * Requires that the durations of a message are some, at any depth: the binary form can hold nanos
- * of a second or more, or of the other sign, but JSON cannot, and so neither could the store.
- * Fields whose rules are checked elsewhere, element by element, are left for that check.
+ * Requires that the durations of a message are valid, at any depth. The binary form can hold nanos
+ * of a second or more, or with the opposite sign of the seconds; JSON, and therefore the store, cannot.
+ * Fields whose rules are checked elsewhere, element by element, are skipped.
  *
  * @throws DomainError VALUE_UNUSABLE
  */
@@ -48,11 +48,11 @@ function isDuration({ seconds, nanos }: Duration): boolean {
   return seconds === 0n || nanos === 0 || seconds > 0n === nanos > 0;
 }
 
-/** Returns the fields that are or may hold a duration. */
+/** Returns the fields that are a duration or may contain one. */
 function durationFields(schema: DescMessage): readonly DescField[] {
   const found = known.get(schema);
   if (found) return found;
-  // While a message that contains itself is visited, each of its message fields may hold one.
+  // While a recursive message is visited, each of its message fields is assumed to contain one.
   known.set(
     schema,
     schema.fields.filter((field) => field.message),

@@ -8,11 +8,11 @@ export const CHECKS = ["draining", "database", "disk", "keys"] as const;
 /** Why a server is not ready. */
 export interface Problem {
   readonly check: Check;
-  /** One sentence for the operator; everybody who reaches the server may read it. */
+  /** One sentence for the operator; everyone who can reach the server may read it. */
   readonly reason: string;
 }
 
-/** The readiness of the server, with a notification of its end. */
+/** The readiness of the server, with a signal of its shutdown. */
 export interface Readiness {
   /** Returns why the server is not ready, in the order of CHECKS; empty while it is. */
   problems(): readonly Problem[];
@@ -23,10 +23,10 @@ export interface Readiness {
 const SHUTTING_DOWN: Problem = { check: "draining", reason: "the server is shutting down" };
 
 /**
- * Creates the readiness of a server that is ready while its database and its machine are, until it is drained.
+ * Creates the readiness of a server: it is ready while its database and machine have no problem, until it is drained.
  *
  * @param storageProblem returns why the database cannot be used; undefined while it can
- * @param machineProblems returns what is wrong with the disk and the keys
+ * @param machineProblems returns the problems of the disk and the keys
  */
 export function createReadiness(
   storageProblem: () => string | undefined,
@@ -47,15 +47,15 @@ export function createReadiness(
   };
 }
 
-/** Returns each check, and whether it is well. */
+/** Returns each check, and whether it passes. */
 export function checksOf(readiness: Pick<Readiness, "problems">): [check: Check, isWell: boolean][] {
   const failed = new Set(readiness.problems().map(({ check }) => check));
   return CHECKS.map((check) => [check, !failed.has(check)]);
 }
 
 /**
- * Creates the health service for probes of gRPC servers; every service of the
- * server is as ready as the server.
+ * Creates the gRPC health service for probes; every service has the readiness of
+ * the server.
  */
 export function healthService(
   readiness: Readiness,
@@ -73,7 +73,7 @@ export function healthService(
     async *watch({ service }, ctx) {
       yield knows(service) ? present() : { status: Status.SERVICE_UNKNOWN };
       await firstAbort(ctx.signal, readiness.draining);
-      // The watcher's own deadline, or its leaving, says nothing about the server.
+      // The watcher's deadline passed or it disconnected, which says nothing about the server.
       if (!readiness.draining.aborted) ctx.signal.throwIfAborted();
       if (knows(service)) yield { status: Status.NOT_SERVING };
       throw new ConnectError("the server is shutting down", Code.Unavailable);

@@ -25,7 +25,7 @@ function images(changed = 0) {
   });
 }
 
-/** The hashes of a request, and how many turns others had until they were there. */
+/** Returns the hashes of a request, and how many event loop turns others had until they were computed. */
 async function noted(message: ReturnType<typeof images>, isLarge: boolean) {
   const contextValues = createContextValues();
   if (isLarge) contextValues.set(parsedRequestKey, message);

@@ -11,7 +11,7 @@ import { runInTurns } from "./turns.ts";
 /** The request header with which a caller may repeat a request without a second effect. */
 export const IDEMPOTENCY_KEY = "Idempotency-Key";
 
-/** 1 to 255 visible characters of ASCII; a header sent twice has a blank in it. */
+/** 1 to 255 visible ASCII characters. A header that is sent twice contains a blank, and so does not match. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** Returns whether a text can be the key of a request. */
@@ -30,10 +30,9 @@ export interface RequestMacs {
 const PIECE_BYTES = 1024 * 1024;
 
 /**
- * Puts the key of a request and a hash of its content into the context, for
- * operations that change something. Reads ignore the header. Runs behind the
- * interceptors that edit and validate requests, so that all forms of one request
- * have one hash.
+ * Adds the key of a request and a hash of its content to the context, for operations
+ * that change something. Reads ignore the header. Runs after the interceptors that
+ * edit and validate requests, so that all encodings of a request have the same hash.
  */
 export function idempotencyKeys(beginMacs: () => RequestMacs): Interceptor {
   return (next) => (req) => {
@@ -63,7 +62,7 @@ export function idempotencyKeys(beginMacs: () => RequestMacs): Interceptor {
   };
 }
 
-/** Adds the bytes of a request, the same ones as of a small one. */
+/** Adds the bytes of a large request, the same bytes that a small request adds at once. */
 function* addLarge(
   macs: RequestMacs,
   input: DescMessage,

@@ -44,7 +44,7 @@ const implementation = {
 };
 const faulty: unknown[] = [];
 const LEASE = "01900000-0000-7000-8000-000000000000";
-/** Between two that are large, one that is not. */
+/** Lengths of two large deliveries with a small one between them. */
 const DELIVERIES = [1_500_000, 1, 1_500_001].map((length) =>
   create(StreamInputsResponseSchema, {
     input: {

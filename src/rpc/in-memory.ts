@@ -24,14 +24,14 @@ import { type StreamPlaces, streamPlacesKey } from "./stream/stream-places.ts";
 export interface InMemoryOptions {
   readonly routes: ReadonlyMap<string, Route>;
   readonly admission: Admission;
-  /** Creates the ids that name requests in the log of faults. */
+  /** Creates the request ids in the log of errors. */
   readonly newId: () => string;
 }
 
 /**
- * Creates a transport for calls of this process to the operations without a
- * socket: through the same admission, interceptors and limits as all others.
- * The access log does not contain them.
+ * Creates a transport with which this process calls the operations without a
+ * socket. The calls pass the same admission, interceptors and limits as all others,
+ * but do not appear in the access log.
  */
 export function createInMemoryTransport(options: InMemoryOptions): Transport {
   const handlers = [...options.routes.values()].map((route) => withAdmission(route, options));
@@ -48,7 +48,7 @@ export function createInMemoryTransport(options: InMemoryOptions): Transport {
   });
 }
 
-/** The large messages of the call that is being made: they are handed over as they are. */
+/** The large messages of the current call, which are passed on without serialization. */
 const largeMessages = new AsyncLocalStorage<LargeMessages>();
 
 const takeLargeMessages: Interceptor = (next) => async (req) => {
@@ -75,10 +75,10 @@ function withAdmission(route: Route, { admission, newId }: InMemoryOptions): Uni
   return Object.assign(handleAdmitted, { ...handle });
 }
 
-/** A call in JSON that a request to another address than its operation's asks for. */
+/** A JSON call of an operation on behalf of a request to another path. */
 export interface JsonCall {
   readonly authorization: string | undefined;
-  /** The record of that request; it gets the operation's name. */
+  /** The record of that request, in which the operation's name is set. */
   readonly record: CallRecord;
   /** The operation's request. */
   readonly json: Uint8Array;
@@ -89,15 +89,15 @@ export interface JsonCall {
 }
 
 /**
- * Calls an operation as its own request would: through the same admission, bounds of requests and interceptors. Limits of
- * calls count the request that asks for it.
+ * Calls an operation like a request of its own: with the same admission, request bounds and interceptors. Rate limits
+ * count only the request on whose behalf it is called.
  *
  * @returns the response as the Connect protocol writes it in JSON, errors included
  * @throws ConnectError for a request that is too complex
  */
 export type CallJson = (route: Route, call: JsonCall) => Promise<UniversalServerResponse>;
 
-/** Creates what calls operations in JSON without a socket. @param parseElsewhere parses large requests */
+/** Creates the function that calls operations in JSON without a socket. @param parseElsewhere parses large requests */
 export function createJsonCalls(admission: Admission, parseElsewhere: ParseElsewhere): CallJson {
   return async (route, call) => {
     const { record, signal, stream, idempotencyKey } = call;
@@ -125,7 +125,7 @@ export function createJsonCalls(admission: Admission, parseElsewhere: ParseElsew
   };
 }
 
-/** Counts a request. A large one is parsed elsewhere, and the call continues with an empty one in its place. */
+/** Checks the bounds of a request. A large one is parsed elsewhere, and the call continues with an empty body. */
 async function readJson(
   { requests }: Route,
   { json, record, signal }: JsonCall,

@@ -23,9 +23,9 @@ export interface InterceptorOptions {
 }
 
 /**
- * Creates the interceptors of every operation, the outermost first: errors, so that errors of all
- * others are reported too; ids in lower case before their form is checked; innermost the
- * idempotency key, which must hash every request in its last form.
+ * Creates the interceptors of every operation, outermost first. The error interceptor is first, so that
+ * errors of all others are reported too. Ids are converted to lower case before they are validated. The
+ * idempotency key is innermost, since it must hash every request in its final form.
  */
 export function createInterceptors(options: InterceptorOptions): readonly Interceptor[] {
   return [

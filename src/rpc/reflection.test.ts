@@ -26,7 +26,7 @@ const client = createClient(
 type Question = ServerReflectionRequest["messageRequest"];
 type Answer = ServerReflectionResponse["messageResponse"];
 
-/** The answers to questions that are asked in one stream. */
+/** Returns the responses to requests that are sent in one stream. */
 async function ask(...questions: Question[]): Promise<Answer[]> {
   const requests = (async function* () {
     for (const messageRequest of questions) yield { host: "here", messageRequest };
@@ -41,7 +41,7 @@ async function ask(...questions: Question[]): Promise<Answer[]> {
   return answers;
 }
 
-/** The file that answers a question; an error when it is another answer. */
+/** Returns the file in the response to a request; throws when the response is something else. */
 async function fileOf(question: Question): Promise<FileDescriptorProto> {
   const [answer] = await ask(question);
   const [bytes, ...more] = answer?.case === "fileDescriptorResponse" ? answer.value.fileDescriptorProto : [];
@@ -52,7 +52,7 @@ async function fileOf(question: Question): Promise<FileDescriptorProto> {
 const bySymbol = (value: string) => fileOf({ case: "fileContainingSymbol", value });
 const byName = (value: string) => fileOf({ case: "fileByFilename", value });
 
-/** Everything that a client learns that begins with the services and follows the imports. */
+/** Returns all files that a client finds when it starts with the services and follows the imports. */
 async function learned(): Promise<Map<string, FileDescriptorProto>> {
   const files = new Map<string, FileDescriptorProto>();
   const waiting = SERVICES.map(({ file }) => file.proto.name);
@@ -76,7 +76,7 @@ describe("a client that asks the server for its contract", () => {
   test("finds every file that another imports, and with them can build the whole contract again", async () => {
     const files = await learned();
     const registry = createFileRegistry(
-      // The registry wants what is imported before what imports it.
+      // The registry requires imported files before those that import them.
       fromFiles([...files.values()]),
     );
     for (const { typeName, methods } of SERVICES) {
@@ -179,7 +179,7 @@ function extension(containingType: string, extensionNumber: number): Question {
   };
 }
 
-/** A set in which each file comes after the ones that it imports. */
+/** Returns a set in which each file comes after the files that it imports. */
 function fromFiles(files: readonly FileDescriptorProto[]) {
   const sorted: FileDescriptorProto[] = [];
   const put = (file: FileDescriptorProto): void => {

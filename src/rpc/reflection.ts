@@ -5,8 +5,8 @@ import { Code, type ServiceImpl } from "@connectrpc/connect";
 import type { ServerReflection, ServerReflectionRequest } from "#gen/grpc/reflection/v1/reflection_pb.js";
 
 /**
- * Creates the service from which generic clients read the contract: files by
- * name, by symbol, by extension.
+ * Creates the gRPC reflection service, from which generic clients read the
+ * contract: files by name, by symbol, or by extension.
  */
 export function reflectionService(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
   const index = indexFiles(services);
@@ -26,7 +26,7 @@ export function reflectionService(services: readonly DescService[]): ServiceImpl
 interface Index {
   readonly byName: ReadonlyMap<string, DescFile>;
   readonly bySymbol: ReadonlyMap<string, DescFile>;
-  /** The extended message to the numbers that extend it. */
+  /** The files of extensions, by the extended message and the extension number. */
   readonly byExtendee: ReadonlyMap<string, ReadonlyMap<number, DescFile>>;
 }
 
@@ -80,7 +80,7 @@ function indexFiles(services: readonly DescService[]): Index {
   const bySymbol = new Map<string, DescFile>();
   const byExtendee = new Map<string, Map<number, DescFile>>();
   const add = (file: DescFile): void => {
-    // The generator names files without their ending.
+    // The generated names of files lack the file extension.
     const name = file.proto.name;
     if (byName.has(name)) return;
     byName.set(name, file);

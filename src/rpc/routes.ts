@@ -35,7 +35,7 @@ export { CONTRACT };
 /** Services outside the contract accept small requests only. */
 const SIDE_BODY_LIMIT_BYTES = 64 * 1024;
 
-/** Binds a service of the contract to its implementation; the types check one against the other. */
+/** Binds a service of the contract to its implementation; the type checker compares the two. */
 export function implement<D extends DescService>(
   contract: D,
   implementation: ServiceImpl<D>,
@@ -49,11 +49,11 @@ export interface Route {
   readonly requiresToken: boolean;
   /** The full name of the operation, such as `service.v1.ProjectService/GetProject`. */
   readonly operation: string;
-  /** Undefined outside the contract. */
+  /** Undefined for services outside the contract. */
   readonly requests?: RequestReading;
   /** True if it is unary and changes nothing. */
   readonly isRead: boolean;
-  /** The parts of `handle`, for the unary path; undefined for all other operations. */
+  /** The parts of `handle` that the unary path needs; undefined for operations that it does not support. */
   readonly unary?: UnaryOperation;
 }
 
@@ -63,25 +63,25 @@ export interface UnaryOperation {
   readonly implementation: (message: Message, ctx: HandlerContext) => object | Promise<object>;
   /** Outermost first. */
   readonly interceptors: readonly Interceptor[];
-  /** Reads requests and writes answers in both forms. */
+  /** Reads requests and writes responses, in JSON and binary. */
   readonly serialization: MethodSerializationLookup<DescMessage, DescMessage>;
   readonly requests: RequestReading;
 }
 
 export interface RouteOptions {
-  /** Operations of services that are left out answer unimplemented. */
+  /** Operations of services without an implementation respond with unimplemented. */
   readonly implementations: readonly ServiceImplSpec[];
   /** Outermost first. */
   readonly interceptors: readonly Interceptor[];
   readonly readiness: Readiness;
-  /** Unknown JSON fields are skipped instead of refused. */
+  /** True to ignore unknown JSON fields instead of refusing them. */
   readonly allowUnknownFields: boolean;
 }
 
 /** Creates every route, by its literal path, such as `/service.v1.ProjectService/GetProject`. */
 export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> {
   const router = createConnectRouter({
-    // The unary path replaces such a request itself.
+    // The unary path substitutes a parsed request itself.
     interceptors: [passLargeMessages, useParsedRequest, ...options.interceptors],
     requestGate: runAuthentication,
     acceptCompression: [compressionGzip],
@@ -131,7 +131,7 @@ export function createRoutes(options: RouteOptions): ReadonlyMap<string, Route> 
   );
 }
 
-/** Returns an operation during which its caller's deadline is known, and which does not begin after it. */
+/** Wraps an operation so that its caller's deadline is known while it runs; it does not start after the deadline. */
 function untilDeadline<I, O>(
   operation: (message: I, ctx: HandlerContext) => O,
 ): (message: I, ctx: HandlerContext) => O {
@@ -147,7 +147,7 @@ function isUnary(method: DescMethod): method is DescMethodUnary {
   return method.methodKind === "unary";
 }
 
-/** Adds an operation with limits of its own, which a service as a whole cannot have. */
+/** Adds a single operation with its own limits, which the protocol layer can otherwise set only for a whole service. */
 function addRoute(
   router: ConnectRouter,
   spec: MethodImplSpec,

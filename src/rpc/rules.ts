@@ -7,7 +7,7 @@ import {
 /** An id that may be empty in a field that tracks presence, where "ignore if zero" has no effect. */
 const OPTIONAL_UUID = /^\^\$\|\^\[0-9a-fA-F\]\{8\}-/;
 
-/** The rules of the fields that were asked for: to read an option is to parse it. */
+/** A cache of the rules of fields, since every read of an option parses it. */
 const known = new WeakMap<DescField, FieldRules>();
 
 /** Returns the rules of the contract for a field; undefined when it has none. */

@@ -1,9 +1,9 @@
 import { yieldToEventLoop } from "../services/call/yield-to-event-loop.ts";
 
-/** Time for which work runs before others have a turn, in milliseconds. */
+/** Time in milliseconds for which work runs before it yields to the event loop. */
 const TURN_MS = 5;
 
-/** Runs work that yields now and then, and lets pending events have their turn in between. */
+/** Runs work that yields from time to time, and lets the event loop handle pending events in between. */
 export async function runInTurns<T>(work: Generator<unknown, T>): Promise<T> {
   const pause = pauses();
   for (let step = work.next(); ; step = work.next()) {
@@ -12,7 +12,7 @@ export async function runInTurns<T>(work: Generator<unknown, T>): Promise<T> {
   }
 }
 
-/** Yields values, each made when it is asked for, and lets pending events have their turn in between. */
+/** Yields values, each created on demand, and lets the event loop handle pending events in between. */
 export async function* inTurns<T>(values: Iterable<T>): AsyncIterable<T> {
   const pause = pauses();
   for (const value of values) {
@@ -21,7 +21,7 @@ export async function* inTurns<T>(values: Iterable<T>): AsyncIterable<T> {
   }
 }
 
-/** Returns a function that waits for pending events when the turn of its caller is over. */
+/** Returns a function that waits for pending events once its caller has run for {@link TURN_MS}. */
 function pauses(): () => Promise<void> | undefined {
   let began = performance.now();
   return () => {
