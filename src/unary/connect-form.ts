@@ -19,13 +19,13 @@ import type { UnaryForm, WholeResponse } from "./unary-form.ts";
 import { bytesOf } from "./write-pieces.ts";
 import { acceptsGzip, gzip, writeResponse } from "./write-response.ts";
 
-/** The Connect protocol: the body is the message, and an error is a status of HTTP with a body of JSON. */
+/** The Connect protocol: the body is the message, and an error is an HTTP status with a JSON body. */
 export class ConnectForm implements UnaryForm {
   readonly protocolName = "connect";
   readonly isBinary: boolean;
   readonly lengthBytes: number;
 
-  /** @param lengthBytes of the request, by its headers */
+  /** @param lengthBytes length of the request according to its headers */
   constructor(isBinary: boolean, lengthBytes: number) {
     this.isBinary = isBinary;
     this.lengthBytes = lengthBytes;
@@ -50,7 +50,7 @@ export class ConnectForm implements UnaryForm {
     };
   }
 
-  /** Errors from outside the catalogue are sent uncompressed, as on the other path. */
+  /** Errors from outside the catalogue are sent uncompressed, as the protocol layer does. */
   failure(call: UnaryCall, error: ConnectError, isOwn: boolean): WholeResponse {
     mergeNonProtocolHeaders(call.responseHeader, error.metadata);
     return {

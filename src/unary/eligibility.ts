@@ -5,7 +5,7 @@ import { GRPC_FORM } from "./grpc-form.ts";
 import type { HttpRequest } from "./unary-call.ts";
 import type { UnaryForm } from "./unary-form.ts";
 
-/** Content types of Connect, in the spellings that are left of all, and whether they are binary. */
+/** Content types of Connect after normalization, and whether they are binary. */
 const CONNECT: ReadonlyMap<string, boolean> = new Map([
   ["application/json", false],
   ["application/json; charset=utf-8", false],
@@ -14,7 +14,7 @@ const CONNECT: ReadonlyMap<string, boolean> = new Map([
 
 const GRPC: ReadonlySet<string> = new Set(["application/grpc", "application/grpc+proto"]);
 
-/** A request that the unary path answers. */
+/** The properties of a request that the unary path can handle. */
 export interface Eligibility {
   readonly form: UnaryForm;
   /** Undefined for a call without a deadline. */
@@ -22,12 +22,12 @@ export interface Eligibility {
 }
 
 /**
- * Returns the facts that the unary path needs about a request; undefined for one
- * that it leaves to the protocol layer: other protocols, compressed bodies and
- * Connect's bodies of unknown length, and all that must be refused for their
+ * Returns what the unary path needs to know about a request; undefined for a request
+ * that it leaves to the protocol layer: other protocols, compressed bodies, Connect
+ * bodies of unknown length, and requests that must be refused because of their
  * headers.
  *
- * @param req its deadline is within the longest that is allowed
+ * @param req a request whose deadline is already capped
  */
 export function isEligible(req: HttpRequest, { requests }: UnaryOperation): Eligibility | undefined {
   if (req.method !== "POST") return undefined;
@@ -47,7 +47,7 @@ export function isEligible(req: HttpRequest, { requests }: UnaryOperation): Elig
 }
 
 function grpcEligibility(req: HttpRequest): Eligibility | undefined {
-  // HTTP/1.1 has other trailers.
+  // HTTP/1.1 has a different kind of trailers.
   if (req.httpVersionMajor !== 2 || !isPlain(req.headers["grpc-encoding"])) return undefined;
   return withDeadline(GRPC_FORM, req, "grpc-timeout");
 }

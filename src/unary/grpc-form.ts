@@ -10,8 +10,8 @@ const STATUS_OK = { "grpc-status": grpcStatusOk };
 const NO_MESSAGE = new Uint8Array();
 
 /**
- * gRPC over HTTP/2 in binary: the message has an envelope, and the trailers tell
- * the status. An error has no message.
+ * Binary gRPC over HTTP/2: the message has an envelope, and the trailers contain
+ * the status. An error response has no message.
  */
 export const GRPC_FORM: UnaryForm = {
   protocolName: "grpc",
@@ -46,7 +46,7 @@ export const GRPC_FORM: UnaryForm = {
     const setHead = (): void => {
       header?.forEach((value, name) => void res.setHeader(name, value));
       res.setHeader("content-type", contentTypeProto);
-      // Named even where the message is too small for it; the flag of the envelope says whether it is compressed.
+      // Set even when the message is too small to be compressed; the flag of the envelope says whether it is.
       if (isGzip) res.setHeader("grpc-encoding", "gzip");
       if (!error) res.addTrailers(STATUS_OK);
       if (trailer) res.addTrailers(Object.fromEntries(trailer));

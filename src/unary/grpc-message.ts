@@ -7,11 +7,11 @@ import { type BodyCollector, collectBody } from "./request-body.ts";
 import type { UnaryCall } from "./unary-call.ts";
 
 /**
- * Reads the one message of a unary call of gRPC, up to the end of the body.
+ * Reads the single message of a unary gRPC call, up to the end of the body.
  *
- * @param account counts the bytes of the message as they come
- * @throws ConnectError as the protocol layer does: BODY_TOO_LARGE at the envelope;
- *   for a body that is not one whole message; as {@link collectBody}
+ * @param account counts the bytes of the message as they arrive
+ * @throws ConnectError like the protocol layer: BODY_TOO_LARGE at the envelope; for
+ *   a body that is not exactly one whole message; and those of {@link collectBody}
  */
 export function grpcMessage(
   req: Http2ServerRequest,
@@ -20,22 +20,22 @@ export function grpcMessage(
   account: BodyAccount,
 ): Promise<Uint8Array> {
   const message = new EnvelopedMessage(req.headers["content-type"] ?? "", limitBytes, account);
-  // The request around the stream would pass on each chunk in another turn of its own. The listener destroys
-  // the request when its client cancels it, and the stream ends like any other.
+  // Reads the stream directly: the request object would pass on each chunk one turn later. When the client
+  // cancels, the listener destroys the request, but the stream ends normally.
   return collectBody(req.stream, call, account, message, () => req.destroyed);
 }
 
-/** The one message of a body, as its chunks arrive. */
+/** Collects the single message of a body from its chunks. */
 class EnvelopedMessage implements BodyCollector {
   readonly #contentType: string;
   readonly #limitBytes: number;
   readonly #account: BodyAccount;
   readonly #head = Buffer.alloc(ENVELOPE_BYTES);
   #headBytes = 0;
-  /** A small message has mostly arrived whole, and is used as it is. */
+  /** The message. A small one has mostly arrived in one chunk, and is used without a copy. */
   #message: Uint8Array | ArrivingBytes | undefined;
   #messageBytes = 0;
-  /** Dropped bytes behind the message. */
+  /** Number of discarded bytes after the message. */
   #extraBytes = 0;
 
   constructor(contentType: string, limitBytes: number, account: BodyAccount) {
@@ -54,7 +54,7 @@ class EnvelopedMessage implements BodyCollector {
     if (!message) rest = this.#begin(rest);
     else if (message instanceof ArrivingBytes) rest = this.#addTo(message, rest);
     this.#extraBytes += rest.length;
-    // A client may not notice an answer that comes while it sends, so only a large rest is not waited for.
+    // A client may not notice a response while it is sending, so the rest is awaited unless it is large.
     if (this.#extraBytes > this.#limitBytes) throw extraMessage();
   }
 
@@ -63,7 +63,7 @@ class EnvelopedMessage implements BodyCollector {
     if (!message || (message instanceof ArrivingBytes && message.missing > 0)) throw this.#incomplete();
     if (this.#extraBytes > 0) throw extraMessage();
     if (this.#head.readUInt8() & COMPRESSED_FLAG) {
-      // A fault of the caller in spite of the code, which is the protocol layer's own.
+      // The caller's mistake, although the code, which is that of the protocol layer, says otherwise.
       const problem = "received compressed envelope, but do not know how to decompress";
       throw new ConnectError(problem, Code.Internal);
     }
@@ -75,14 +75,14 @@ class EnvelopedMessage implements BodyCollector {
   }
 
   #incomplete(): ConnectError {
-    // The protocol layer takes an envelope without a first byte of its message for nothing.
+    // The protocol layer treats an envelope without the first byte of its message as an empty body.
     const isNothing = this.#message ? this.#messageBytes === 0 : this.#headBytes === 0;
     return isNothing
       ? new ConnectError("protocol error: missing input message for unary method", Code.Unimplemented)
       : new ConnectError("protocol error: incomplete envelope", Code.InvalidArgument);
   }
 
-  /** @returns the bytes behind the head */
+  /** @returns the bytes after the head */
   #addToHead(chunk: Uint8Array): Uint8Array {
     const [first] = chunk;
     if (first !== undefined && this.#headBytes === 0) requireEnvelope(this.#contentType, first);
@@ -93,8 +93,8 @@ class EnvelopedMessage implements BodyCollector {
   }
 
   /**
-   * @param chunk what has arrived behind the head
-   * @returns the bytes behind the message
+   * @param chunk the bytes that arrived after the head
+   * @returns the bytes after the message
    */
   #begin(chunk: Uint8Array): Uint8Array {
     const length = this.#head.readUInt32BE(1);
@@ -109,7 +109,7 @@ class EnvelopedMessage implements BodyCollector {
     return chunk.subarray(length);
   }
 
-  /** @returns the bytes behind the message */
+  /** @returns the bytes after the message */
   #addTo(message: ArrivingBytes, chunk: Uint8Array): Uint8Array {
     const piece = chunk.subarray(0, message.missing);
     this.#account.set(this.#messageBytes + piece.length);

@@ -7,14 +7,14 @@ import type { HttpRequest, UnaryCall } from "./unary-call.ts";
 
 const EMPTY = new Uint8Array();
 
-/** Puts the message of a body together from its chunks. */
+/** Assembles the message of a body from its chunks. */
 export interface BodyCollector {
   /** @throws ConnectError when the body cannot be accepted */
   add(chunk: Uint8Array): void;
   /**
    * Returns the message, at the end of the body.
    *
-   * @throws ConnectError when the body is no whole message
+   * @throws ConnectError when the body is not a whole message
    */
   whole(): Uint8Array;
   /** Releases the memory of a message that is not read. */
@@ -22,12 +22,12 @@ export interface BodyCollector {
 }
 
 /**
- * Reads the whole body of a request, of the length in its headers. A small one
- * has mostly arrived together with the headers, and is used as it is.
+ * Reads the whole body of a request, with the length in its headers. A small one
+ * has mostly arrived together with the headers, and is used without a copy.
  *
- * @param account counts the bytes as they come
- * @returns bytes, immediately when they have arrived already
- * @throws ConnectError as {@link collectBody}; invalid_argument when its length is another
+ * @param account counts the bytes as they arrive
+ * @returns the bytes, without a promise when they have already arrived
+ * @throws ConnectError like {@link collectBody}; invalid_argument when the length differs
  */
 export function requestBody(
   req: HttpRequest,
@@ -64,7 +64,7 @@ export function requestBody(
  * Reads a body to its end.
  *
  * @param isCancelled returns true at the end of a body that its client has cancelled
- * @throws ConnectError of the collector; canceled when the body breaks off,
+ * @throws ConnectError from the collector; canceled when the body is cut off,
  *   deadline_exceeded when the deadline passes first, BODY_BUDGET_EXCEEDED
  */
 export function collectBody(
@@ -83,7 +83,7 @@ export function collectBody(
       stop();
       account.release();
       collector.free();
-      // The listener handles the rest, once the response was sent.
+      // The listener handles the rest after the response was sent.
       body.pause();
       reject(error);
     };
@@ -110,7 +110,7 @@ export function collectBody(
     account.arriving(fail);
     body.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken);
     if (body.destroyed) onBroken();
-    // A stream whose headers are all that comes has ended before anybody listened.
+    // A stream without a body has ended before this listener was added.
     else if (body.readableEnded) onEnd();
   });
 }

@@ -8,7 +8,7 @@ import { UnaryCall } from "./unary-call.ts";
 
 const CONNECT = { protocolName: "connect", timeoutMs: undefined } as const;
 
-/** Looks at a call from inside of a real request. */
+/** Creates a call for a real request, and passes it to the test. */
 async function inside(look: (call: UnaryCall, req: IncomingMessage, res: ServerResponse) => void) {
   const server = createServer((req, res) => {
     const method = IdentityService.method.getAuthenticatedIdentity;
@@ -36,7 +36,7 @@ test("headers and signal of a call are made at the first look, once", async () =
     const listeners = () => res.listenerCount("close");
     const before = listeners();
     expect([call.responseHeaderIfAny, call.responseTrailerIfAny]).toEqual([undefined, undefined]);
-    // Headers that were made with the call would not have it.
+    // Headers that were created together with the call would not contain this one.
     req.headers["x-late"] = "b";
     expect([call.header.get("x-own"), call.header.get("x-late")]).toEqual(["a", "b"]);
     expect(call.requestHeader).toBe(call.header);

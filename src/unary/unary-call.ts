@@ -15,8 +15,8 @@ export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
 
 /**
- * The reason with which the signal of an ended call is aborted; one for all, as
- * each would capture a stack trace.
+ * The reason with which the signal of an ended call is aborted; shared by all calls,
+ * since each new error would capture a stack trace.
  */
 const CALL_ENDED = new ConnectError("the call is over", Code.Canceled);
 
@@ -29,8 +29,8 @@ export interface CallOptions {
 /**
  * One unary call, as interceptors and the operation see it. Rarely used parts,
  * such as the headers and the signal, are created at their first use. An
- * interceptor must pass it on as it is: a copy would lose what is not created
- * yet.
+ * interceptor must pass on this object itself: a copy would lack the parts that are
+ * not created yet.
  */
 export class UnaryCall implements UnaryRequest, HandlerContext {
   readonly stream = false;
@@ -38,7 +38,7 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
   readonly protocolName: "connect" | "grpc";
   readonly method: DescMethodUnary;
   readonly contextValues: ContextValues;
-  /** Set when the body has arrived; before that only the authentication sees the call. */
+  /** Set when the body has arrived; before that only authentication sees the call. */
   message!: MessageShape<DescMessage>;
 
   readonly #req: HttpRequest;
@@ -71,7 +71,7 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
     if (timeoutMs !== undefined) {
       this.#endsAt = Date.now() + timeoutMs;
       this.#timer = setTimeout(() => this.#expire(), timeoutMs);
-      // A timer takes a moment even then, and nothing may begin in it.
+      // A timer would take a moment even for 0 ms, in which the operation must not start.
       if (timeoutMs === 0) this.#abort(deadlinePassed());
     }
   }
@@ -112,20 +112,20 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
 
   /**
    * Returns a signal that is aborted when the deadline passes, when the client
-   * goes away and when the call is over.
+   * disconnects and when the call ends.
    */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
       if (this.#aborted) this.#controller.abort(this.#aborted.reason);
-      // Its default reason is the right one: the caller aborted.
+      // Without a reason the signal gets its default one, which is right: the caller aborted.
       else if (isGone(this.#res)) this.#abort(undefined);
       else this.#res.once("close", () => this.#abort(undefined));
     }
     return this.#controller.signal;
   }
 
-  /** Returns the rest of the caller's deadline, in milliseconds. */
+  /** Returns the time left until the caller's deadline, in milliseconds. */
   timeoutMs(): number | undefined {
     return this.#endsAt === undefined ? undefined : this.#endsAt - Date.now();
   }
@@ -144,7 +144,7 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
     this.#expired = tell;
   }
 
-  /** Ends everything that waits for the call; for every call, however it went. */
+  /** Ends everything that waits for the call; must be called for every call, whatever its outcome. */
   end(reason: unknown = CALL_ENDED): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#abort(reason);
@@ -165,7 +165,7 @@ export class UnaryCall implements UnaryRequest, HandlerContext {
   }
 }
 
-/** Returns whether the client is gone. */
+/** Returns whether the client has disconnected. */
 export function isGone(res: HttpResponse): boolean {
   return "stream" in res ? res.stream === undefined || res.stream.destroyed : res.destroyed;
 }

@@ -21,14 +21,14 @@ export interface WholeResponse {
 /** The fields of a message, as operations return them. */
 export type Init = MessageInitShape<DescMessage>;
 
-/** The form of one request: how its message is read, and how its response is written. */
+/** The protocol of one request: how its message is read, and how its response is written. */
 export interface UnaryForm {
   readonly protocolName: "connect" | "grpc";
   readonly isBinary: boolean;
   /**
    * Reads the body of a request.
    *
-   * @param body counts the bytes as they come
+   * @param body counts the bytes as they arrive
    * @returns the message, immediately when all of it has arrived
    * @throws ConnectError
    */
@@ -43,10 +43,10 @@ export interface UnaryForm {
    * @throws when the response cannot be written
    */
   success(operation: UnaryOperation, call: UnaryCall, response: Message): WholeResponse;
-  /** @param isOwn true for an error of the catalogue, which was thrown as it is */
+  /** @param isOwn true for an error of the catalogue, which was thrown unchanged */
   failure(call: UnaryCall, error: ConnectError, isOwn: boolean): WholeResponse;
   /**
-   * Sends a response, compressed if its client accepts that and it is large.
+   * Sends a response, compressed if it is large and its client accepts that.
    *
    * @param output counts the body until the client has received it
    */

@@ -15,8 +15,8 @@ import type { Init, WholeResponse } from "./unary-form.ts";
  *
  * @param values the results of the authentication, for the interceptors and the
  *   operation
- * @param body counts the body of the request; released once nothing holds it any
- *   more, unless the call fails before
+ * @param body counts the body of the request; released once nothing references the
+ *   bytes any more, unless the call fails before that
  */
 export type UnaryPath = (
   operation: UnaryOperation,
@@ -53,7 +53,7 @@ export function createUnaryPath(report: ReportFault, parseElsewhere: ParseElsewh
       } else {
         call.message = operation.requests.parse(isBinary, bytes);
       }
-      // Large bytes of the message share the body's memory.
+      // Large `bytes` fields of the message share the body's memory.
       if (!operation.requests.hasLargeBytes) body.release();
       const returned = await operationRunner(operation)(call);
       response = form.success(operation, call, returned.takeMessage());
@@ -71,7 +71,7 @@ export function createUnaryPath(report: ReportFault, parseElsewhere: ParseElsewh
 /** The function that interceptors wrap; the package has no name for it. */
 type AnyFn = ReturnType<Interceptor>;
 
-/** Runs an operation behind its interceptors. */
+/** Runs an operation through its interceptors. */
 type RunOperation = (call: UnaryCall) => Promise<CallResponse>;
 
 /** Wraps an operation in its interceptors, once for all of its calls. */
@@ -102,8 +102,8 @@ class CallResponse {
   }
 
   /**
-   * Returns the message and lets go of it. The promises of a call that has waited outlive collections of the young
-   * generation, and with them all that the response leads to would go to the old one.
+   * Returns the message and removes the reference to it. The promises of a call that has waited survive collections of
+   * the young generation, and would promote everything that the response references to the old generation.
    */
   takeMessage(): Message {
     const { message } = this;

@@ -2,13 +2,13 @@ import type { OutputAccount } from "../rpc/access/call-record.ts";
 import { type HttpResponse, isGone } from "./unary-call.ts";
 
 /**
- * Number of bytes that are written at once. A larger body goes piece by piece, at
- * the pace of its client: between two pieces others are answered, and no more
- * than one piece is copied for a client that does not read.
+ * Number of bytes that are written at once. A larger body is written piece by
+ * piece, at the pace of its client: other requests are handled between two pieces,
+ * and at most one piece is copied for a client that does not read.
  */
 export const PIECE_BYTES = 131_072;
 
-/** A unit of UTF-16 is three bytes of UTF-8 at most. */
+/** A UTF-16 code unit takes at most three bytes in UTF-8. */
 const PIECE_UNITS = Math.floor(PIECE_BYTES / 3);
 
 /** A body, or the consecutive texts that it consists of. */
@@ -22,8 +22,8 @@ export function bytesOf(body: Body): number {
 }
 
 /**
- * Writes a body, which the account holds already, and ends the response. A client
- * that goes away ends the writing.
+ * Writes a body that the account already counts, and ends the response. Stops when
+ * the client disconnects.
  */
 export async function endWith(
   res: HttpResponse,
@@ -36,10 +36,10 @@ export async function endWith(
 }
 
 /**
- * Writes pieces that the account holds already, each when the client has received
- * the one before.
+ * Writes pieces that the account already counts, each after the client has received
+ * the previous one.
  *
- * @returns false when the client has gone
+ * @returns false when the client has disconnected
  */
 export async function writePieces(
   res: HttpResponse,
@@ -54,7 +54,7 @@ export async function writePieces(
   return !isGone(res);
 }
 
-/** Yields a body in pieces of bytes, each created when it is asked for. */
+/** Yields a body in pieces of bytes, each created on demand. */
 export function* piecesOf(body: Body): Generator<Uint8Array> {
   if (body instanceof Uint8Array) {
     for (let start = 0; start < body.length; start += PIECE_BYTES) {
@@ -68,7 +68,7 @@ export function* piecesOf(body: Body): Generator<Uint8Array> {
     let start = 0;
     while (rest.length - start >= PIECE_UNITS) {
       const end = start + PIECE_UNITS;
-      // Both halves of a character stay together.
+      // The two halves of a surrogate pair stay together.
       const whole = isFirstHalf(rest.charCodeAt(end - 1)) ? end - 1 : end;
       yield Buffer.from(rest.slice(start, whole));
       start = whole;
