@@ -1,15 +1,15 @@
 /**
- * The reason why a source-control host did not do what was asked.
+ * The reason why a request to a source-control host failed.
  *
  * - `unauthorized`: the host does not accept the token.
- * - `forbidden`: it accepts the token, which may not do this.
- * - `not_found`: no such repository, or none that the token may see.
+ * - `forbidden`: it accepts the token, but the token does not permit the request.
+ * - `not_found`: the repository does not exist, or the token may not see it.
  * - `validation`: it refuses the content of the request; the message quotes its
  *   reason.
  * - `rate_limited`: too many requests; `retryAfterMs` is the time to wait.
  * - `unavailable`: it cannot be reached, is too slow, or fails on its side.
  * - `unreadable`: its response does not follow its API, or is too large.
- * - `refused`: nothing was sent, because of where it would have gone.
+ * - `refused`: nothing was sent, because its destination is not allowed.
  * - `unsupported`: it speaks none of the known APIs.
  */
 export type ScmFailureKind =
@@ -32,13 +32,13 @@ export class ScmFailure extends Error {
   readonly kind: ScmFailureKind;
   readonly host: string;
   /**
-   * The time to wait before the next try, in milliseconds; always set for
+   * The time to wait before the next attempt, in milliseconds; always set for
    * `rate_limited`, sometimes for `unavailable`.
    */
   readonly retryAfterMs: number | undefined;
 
   /**
-   * @param event the event, so that it completes "git.example.org ..."
+   * @param event what happened, as text that completes "git.example.org ..."
    * @param options.cause the error of the connection, for callers that need its
    *   code
    */

@@ -2,8 +2,8 @@ import { ScmFailure } from "./failure.ts";
 import { type Fields, readFields } from "./response-fields.ts";
 
 /**
- * The checks of a pull request's newest commit, taken together: `none` where there are none,
- * `failed` when one has failed although others still run, `passed` when all have.
+ * The combined state of the checks of a pull request's newest commit: `none` without checks,
+ * `failed` as soon as one has failed, even while others run, `passed` when all have passed.
  */
 export type ChecksState = "none" | "pending" | "failed" | "passed";
 
@@ -21,11 +21,11 @@ export interface PullRequestFacts {
 
 /** A pull request with its checks. */
 export interface FollowedPullRequest extends PullRequestFacts {
-  /** Undefined where they are not read any more: it is merged or closed. */
+  /** Undefined once the pull request is merged or closed: its checks are no longer read. */
   readonly checks: ChecksState | undefined;
 }
 
-/** Returns the checks of several sources taken together. */
+/** Returns the combined state of checks from several sources. */
 export function combineChecks(states: readonly ChecksState[]): ChecksState {
   for (const state of ["failed", "pending", "passed"] as const) if (states.includes(state)) return state;
   return "none";

@@ -5,9 +5,9 @@ import type { HostClient } from "./host-client.ts";
 import { RememberingReader } from "./host-memory.ts";
 import { readFields, readFieldsList, repositoryIn } from "./response-fields.ts";
 
-/** The host's own maximum, unless its operator chose another. */
+/** The host's default maximum; its operator can configure another. */
 const PAGE_SIZE = 50;
-/** The pages of open pull requests that are read to find those of one branch, newest first. */
+/** Maximum number of pages of open pull requests, newest first, that are read to find those of one branch. */
 const MAX_PULL_REQUEST_PAGES = 20;
 /** The host treats a title that begins with one of these as a draft; it has no field for it. */
 const DRAFT_TITLE = /^(?:wip:|\[wip\])/i;
@@ -24,7 +24,7 @@ export function createGiteaApi(client: HostClient): HostApi {
     pageSize: PAGE_SIZE,
 
     async findPullRequests(repository, branch) {
-      // The host has no filter by the branch.
+      // The host has no filter by branch.
       const found: HostPullRequest[] = [];
       for (let page = 1; page <= MAX_PULL_REQUEST_PAGES; page += 1) {
         const { body, headers } = await client.get(pulls(repository), {
@@ -85,7 +85,7 @@ export function createGiteaApi(client: HostClient): HostApi {
   };
 }
 
-/** States that the host combines from all that reported one; it is empty where none did. */
+/** The host's combined states of all reported statuses; the state is empty when none was reported. */
 const CHECKS: Readonly<Record<string, ChecksState>> = {
   success: "passed",
   warning: "passed",

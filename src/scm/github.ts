@@ -37,7 +37,7 @@ export function createGitHubApi(client: HostClient): HostApi {
         head: `${repository.split("/")[0]}:${branch}`,
         per_page: String(PAGE_SIZE),
       });
-      // The host ignores a head filter that it cannot parse: so each result is checked again.
+      // The host ignores a head filter that it cannot parse, so each result is checked again.
       return readFieldsList(host, body)
         .filter((each) => isOwn(each) && readFields(each.head).ref === branch)
         .map((each) => pullRequest(host, each));
@@ -57,7 +57,7 @@ export function createGitHubApi(client: HostClient): HostApi {
       );
       if (facts.state !== "open")
         return { pullRequest: { ...facts, checks: undefined }, memory: reader.memory };
-      // The two ways of reporting a check are listed separately.
+      // Check runs and commit statuses are two separate APIs for reporting checks.
       const commit = `${root}/commits/${facts.headSha}`;
       const query = { per_page: String(PAGE_SIZE) };
       const runs = await reader.read(`${commit}/check-runs`, query, (body) => checkRuns(host, body));
@@ -82,7 +82,7 @@ export function createGitHubApi(client: HostClient): HostApi {
   };
 }
 
-/** Conclusions of a check that has not failed; all others want somebody's attention. */
+/** Conclusions of a check that has not failed; all others count as failed. */
 const GOOD_CONCLUSIONS: ReadonlySet<unknown> = new Set(["success", "neutral", "skipped"]);
 
 /** Returns the state of the newest 100 check runs, one per name. */
@@ -95,7 +95,7 @@ function checkRuns(host: string, body: unknown): ChecksState {
   );
 }
 
-/** Returns the state of what the host has combined already; without any status it says that one is pending. */
+/** Returns the host's combined state of commit statuses; without any status the host reports "pending". */
 function commitStatus(host: string, body: unknown): ChecksState {
   const from = readFields(body);
   if (numberIn(host, from, "total_count") === 0) return "none";

@@ -60,9 +60,9 @@ export function createGitLabApi(client: HostClient): HostApi {
     async searchRepositories(query, page) {
       const { body, headers } = await client.get("/projects", {
         search: query,
-        // So that a group can be named: its path is searched, too.
+        // Also searches the paths of groups, so that a query can name a group.
         search_namespaces: "true",
-        // By id, as the default order moves with every activity.
+        // Ordered by id, since the default order changes with every activity.
         order_by: "id",
         sort: "asc",
         simple: "true",
@@ -75,7 +75,7 @@ export function createGitLabApi(client: HostClient): HostApi {
           repositoryIn(host, each, "path_with_namespace"),
         ),
         hasNext: hasNextLink(headers.link),
-        // The header is absent past 10,000.
+        // The header is absent for more than 10,000 results.
         totalCount: /^\d+$/.test(String(total)) ? Number(total) : undefined,
         isComplete: true,
       };
@@ -86,7 +86,7 @@ export function createGitLabApi(client: HostClient): HostApi {
 /** A merge request is locked while it is being merged, and open if the merge fails. */
 const STATES = { opened: "open", locked: "open", closed: "closed", merged: "merged" } as const;
 
-/** States of a pipeline that is over; all others are pending, also where it waits for somebody. */
+/** States of a pipeline that has ended; all others are pending, including one that waits for a manual action. */
 const ENDED_PIPELINES: Readonly<Record<string, ChecksState>> = {
   success: "passed",
   skipped: "passed",

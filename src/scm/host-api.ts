@@ -36,7 +36,7 @@ export interface RepositoryPage {
 /** Results per page at GitHub and GitLab, which return no more. */
 export const PAGE_SIZE = 100;
 
-/** The requests to a host, in the words of its API. All throw ScmFailure. */
+/** The requests to a host, implemented for its API. All throw ScmFailure. */
 export interface HostApi {
   /** Repositories per page of a search. */
   readonly pageSize: number;
@@ -45,7 +45,7 @@ export interface HostApi {
    * @param repository as in `owner/name`
    */
   findPullRequests(repository: string, branch: string): Promise<HostPullRequest[]>;
-  /** Creates a pull request; fails with `validation` when there is one already. */
+  /** Creates a pull request; fails with `validation` when one already exists. */
   createPullRequest(repository: string, proposal: Proposal): Promise<HostPullRequest>;
   /**
    * Reads a pull request and its checks.

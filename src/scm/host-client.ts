@@ -19,9 +19,9 @@ export interface HostClient {
    */
   get(path: string, query: Readonly<Record<string, string>>): Promise<JsonResponse>;
   /**
-   * Calls the API with GET, under the condition that the answer changed.
-   * @param etag the ETag of an earlier answer; undefined for no condition
-   * @returns undefined when it is the same
+   * Calls the API with a conditional GET.
+   * @param etag the ETag of an earlier response; undefined for no condition
+   * @returns undefined when the response has not changed
    */
   getIfChanged(
     path: string,
@@ -41,7 +41,7 @@ export interface HostClientOptions {
   readonly scheme?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
-  /** The place in the trace of what asks, as a `traceparent`. */
+  /** The trace context of the caller, as a `traceparent`. */
   readonly traceparent: string | undefined;
   readonly settings: ScmSettings;
   readonly limits: ScmLimits;
@@ -88,7 +88,7 @@ function json(host: string, { headers, text }: HostResponse): unknown {
   throw new ScmFailure("unreadable", host, "answered something else than JSON");
 }
 
-/** A renamed repository takes one; three allow for a host's own forwarding. */
+/** A renamed repository needs one redirect; the others allow for redirects inside the host. */
 const MAX_REDIRECTS = 3;
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);

@@ -23,8 +23,8 @@ export function hostKindByName(host: string): HostKind | undefined {
 }
 
 /**
- * Finds the kind of a host from its responses. Asked without a token, as it is
- * not known yet who would receive it; all can be identified by how they refuse.
+ * Detects the kind of a host from its responses. The requests carry no token, since
+ * the host is not known yet; all kinds can be identified by how they refuse them.
  *
  * @param get returns the response whatever its status
  * @throws ScmFailure when the host cannot be asked now
@@ -50,7 +50,7 @@ export async function detectHostKind(
   return "plain";
 }
 
-/** Treats a host whose response is not HTTP, or is too large, as one that speaks none of the APIs. */
+/** Treats a host whose response is not HTTP, or is too large, as one without a known API. */
 function plainIfUnreadable(error: unknown): undefined {
   if (error instanceof ScmFailure && error.kind === "unreadable") return;
   throw error;
@@ -76,7 +76,7 @@ function isGitea({ status, text }: HostResponse): boolean {
   const { max_response_items, default_paging_num, message } = jsonFields(text);
   if (status === 200)
     return Number.isSafeInteger(max_response_items) && Number.isSafeInteger(default_paging_num);
-  // Where its operator requires a sign-in for everything.
+  // The response when the operator requires a sign-in for everything.
   return (status === 401 || status === 403) && message === "Only signed in user is allowed to call APIs.";
 }
 

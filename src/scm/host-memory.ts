@@ -1,6 +1,6 @@
 import type { HostClient } from "./host-client.ts";
 
-/** A host's response to one path, by which it can be asked whether that still holds. */
+/** A host's response to one path, kept to send conditional requests. */
 export interface RememberedAnswer {
   /** The ETag of the answer. */
   readonly etag: string;
@@ -11,10 +11,10 @@ export interface RememberedAnswer {
 /** Answers of a host by path and query; a plain JSON object, to be stored between two readings. */
 export type HostMemory = Readonly<Record<string, RememberedAnswer>>;
 
-/** The longest ETag that is remembered, in characters; a host's own are below 100. */
+/** Maximum length of a remembered ETag, in characters; those of the known hosts are below 100. */
 const MAX_ETAG_CHARACTERS = 256;
 
-/** Reads a host, and asks only whether the answer changed where it is remembered. */
+/** Reads from a host, with a conditional request where an earlier response is remembered. */
 export class RememberingReader {
   readonly #client: HostClient;
   readonly #before: HostMemory;
@@ -25,7 +25,7 @@ export class RememberingReader {
     this.#before = before;
   }
 
-  /** The answers of this reading: what is not asked for any more is forgotten. */
+  /** The responses of this reading; earlier ones that were not requested again are dropped. */
   get memory(): HostMemory {
     return this.#after;
   }
@@ -33,7 +33,7 @@ export class RememberingReader {
   /**
    * Calls the API with GET.
    *
-   * @param extract returns what is needed of a body, a value that JSON can hold
+   * @param extract returns the needed part of a body, as a JSON value
    * @throws ScmFailure
    */
   async read<T>(

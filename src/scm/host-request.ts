@@ -8,7 +8,7 @@ import type { ScmLimits, ScmSettings } from "./settings.ts";
 
 /** A request to a host. */
 export interface HostRequest {
-  /** The host as people know it, for failures; its API can have another name. */
+  /** The host as people know it, for error messages; its API can have another name. */
   readonly host: string;
   readonly method: "GET" | "POST";
   readonly url: URL;
@@ -17,10 +17,10 @@ export interface HostRequest {
   readonly body?: unknown;
   /** The body as JSON already, in place of `body`. */
   readonly text?: string;
-  /** The place in the trace of what sends it, as a `traceparent`. */
+  /** The trace context of the sender, as a `traceparent`. */
   readonly traceparent?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** True where an answer of 400 to 499 tells what was asked, so that its span has not failed. Default false. */
+  /** True if a status from 400 to 499 is expected, so that the span does not count as failed. Default false. */
   readonly mayBeRefused?: boolean;
 }
 
@@ -32,8 +32,8 @@ export interface HostResponse {
 }
 
 /**
- * Sends one request over a separate connection and reads the response. Not by
- * fetch, which accepts no custom look-up: it would look a name up again after its
+ * Sends one request over a separate connection and reads the response. Does not use
+ * fetch, which accepts no custom look-up: it would resolve the name again after its
  * addresses were checked.
  *
  * @throws ScmFailure refused, unavailable or unreadable
@@ -65,7 +65,7 @@ export async function sendRequest(
   }
 }
 
-/** Returns the code of the connection's error, such as `ECONNREFUSED`, or else what kind of failure it was. */
+/** Returns the code of the connection's error, such as `ECONNREFUSED`, or otherwise the kind of failure. */
 function errorTypeOf(error: unknown, signal: AbortSignal): string {
   if (error instanceof ScmFailure) return error.kind;
   if (signal.aborted) return "canceled";
@@ -115,7 +115,7 @@ function openResponse(
       resolve,
     );
     outgoing.on("error", reject);
-    // The end of an answer that switches to another protocol (101), which no other event reports.
+    // Reports a response that switches to another protocol (101), for which no other event is emitted.
     outgoing.on("close", () => reject(new ScmFailure("unreadable", host, "ended without an answer")));
     outgoing.end(body);
   });
@@ -147,9 +147,9 @@ function connectionFailure(host: string, cause: NodeJS.ErrnoException): ScmFailu
 }
 
 /**
- * Creates a look-up of a host's name that returns its addresses only when every
- * one may be reached. A connection with it goes to a checked address; a second
- * look-up, which could return another one, does not take place.
+ * Creates a look-up of a host's name that returns its addresses only when all of
+ * them are allowed. A connection that uses it goes to a checked address: there is no
+ * second look-up, which could return another one.
  */
 export function checkedLookup(host: string, settings: ScmSettings): LookupFunction {
   return (hostname, options, callback) => {

@@ -35,7 +35,7 @@ const nonPublicIpv4 = new BlockList();
 const nonPublicIpv6 = new BlockList();
 const publicIpv6 = new BlockList();
 publicIpv6.addSubnet("2000::", 3, "ipv6");
-// Traffic to these ends at the IPv4 address that they carry, which decides: IPv4-mapped, NAT64, 6to4.
+// Traffic to these blocks ends at the embedded IPv4 address, which is checked instead: IPv4-mapped, NAT64, 6to4.
 publicIpv6.addSubnet("::ffff:0:0", 96, "ipv6");
 publicIpv6.addSubnet("64:ff9b::", 96, "ipv6");
 for (const [block, bits] of NON_PUBLIC_IPV6) nonPublicIpv6.addSubnet(block, bits, "ipv6");

@@ -7,7 +7,7 @@ export interface OpenedPullRequest {
   readonly url: string;
   /** The number within the repository, as people cite it. */
   readonly number: number;
-  /** False when there was one already; that one stays as it is. */
+  /** False when one already existed, which is left unchanged. */
   readonly created: boolean;
 }
 
@@ -29,7 +29,7 @@ export async function openPullRequestAt(
     return { url, number, created: true };
   } catch (error) {
     if (!(error instanceof ScmFailure && error.kind === "validation")) throw error;
-    // Another client may have been faster.
+    // Another client may have created one in the meantime.
     const present = await openPullRequestOf(api, repository, proposal);
     if (present) return present;
     throw error;

@@ -3,9 +3,9 @@ import { maskSecrets } from "../domain/secrets.ts";
 import { ScmFailure, type ScmFailureKind } from "./failure.ts";
 import type { HostResponse } from "./host-request.ts";
 
-/** The windows of all hosts are an hour at most; a longer wait means a wrong clock. */
+/** Maximum wait: the rate-limit windows of all hosts are at most an hour, so a longer wait means a wrong clock. */
 const MAX_WAIT_MS = 3_600_000;
-/** The wait that hosts' documents ask for when a response names none. */
+/** The wait that the hosts' documentation recommends when a response names none. */
 const DEFAULT_WAIT_MS = 60_000;
 
 /**
@@ -59,7 +59,7 @@ export function waitMs(headers: IncomingHttpHeaders, now: number): number | unde
 function statedWaitMs(headers: IncomingHttpHeaders, now: number): number {
   const after = headers["retry-after"];
   if (after !== undefined) return /^\d+$/.test(after) ? Number(after) * 1_000 : Date.parse(after) - now;
-  // Every response names the end of its window; it matters only when nothing is left of it.
+  // Every response names the end of its window; it matters only when the limit is used up.
   const isSpent = [headers["x-ratelimit-remaining"], headers["ratelimit-remaining"]].includes("0");
   return isSpent
     ? Number(headers["x-ratelimit-reset"] ?? headers["ratelimit-reset"]) * 1_000 - now

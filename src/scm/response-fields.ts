@@ -1,10 +1,10 @@
 import { isRepositoryPath } from "../domain/source/repository-path.ts";
 import { ScmFailure } from "./failure.ts";
 
-/** A JSON object of a host; its fields are read one by one, as none of them is certain. */
+/** A JSON object from a host; its fields are unverified and are read one by one. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns the object that a value is; one without fields when it is none. */
+/** Returns a value as an object; an empty object when it is not one. */
 export function readFields(value: unknown): Fields {
   return typeof value === "object" && value !== null ? (value as Fields) : {};
 }

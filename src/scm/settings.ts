@@ -1,6 +1,6 @@
 import type { RequestTraces } from "../domain/trace/request-traces.ts";
 
-/** The limits on where requests to source-control hosts may go. */
+/** The restrictions on where requests to source-control hosts may be sent. */
 export interface ScmSettings {
   /** True if they may go to addresses that are not public, such as those of a host inside the company. */
   readonly allowPrivateAddresses: boolean;
@@ -9,7 +9,7 @@ export interface ScmSettings {
    * http; every other over https.
    */
   readonly plainHttpHosts: ReadonlySet<string>;
-  /** Takes the spans of requests; absent where none are sent. */
+  /** Records the spans of requests; absent when traces are not sent. */
   readonly traces?: RequestTraces | undefined;
 }
 

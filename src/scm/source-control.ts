@@ -18,9 +18,9 @@ export interface HostAccess {
   readonly host: string;
   /** The token, sent to this host's API and nowhere else. */
   readonly token: string;
-  /** Ends the call, which then throws its reason. */
+  /** Aborts the call, which then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** The place in the trace of what asks, as a `traceparent`, which the host's API gets. */
+  /** The trace context of the caller, as a `traceparent`, which is sent to the host's API. */
   readonly traceparent?: string | undefined;
 }
 
