@@ -2,24 +2,24 @@ import type { CryptoKey, JSONWebKeySet, JWTVerifyGetKey } from "jose";
 import { sendRequest } from "../scm/host-request.ts";
 import type { ScmLimits } from "../scm/settings.ts";
 
-/** An issuer, and whether it may be at an address that is not public. */
+/** An issuer, and whether it may be at a non-public address. */
 export interface AskedIssuer {
   readonly issuer: string;
   readonly allowPrivateAddresses: boolean;
 }
 
-/** Time for which keys are used without asking again: so long holds one that the issuer has taken back. */
+/** Time for which keys are cached; a key that the issuer has revoked is accepted until then. */
 export const KEYS_MS = 15 * 60_000;
 
-/** Time between two questions for a key that is not there, or to an issuer that has failed. */
+/** Minimum time between two requests for an unknown key, or to an issuer that has failed. */
 export const ASK_AGAIN_MS = 30_000;
 
-/** Discovery and keys of large issuers are below 100 kB. */
+/** Limits of a response: discovery documents and keys of large issuers are below 100 kB. */
 const LIMITS: ScmLimits = { timeoutMs: 10_000, responseBytes: 512 * 1_024, knownHosts: 0 };
 
 const OK = 200;
 
-/** The keys of an issuer, or why there are none. */
+/** The keys of an issuer, or the reason why there are none. */
 interface Asked {
   readonly at: number;
   readonly keys: Promise<JWTVerifyGetKey>;
@@ -27,14 +27,15 @@ interface Asked {
 }
 
 /**
- * Creates the function that finds the key of an issuer's token. It asks the issuer as remotes are asked: the addresses are
- * checked, nothing redirects, and time and size have a bound. Nothing is asked before the first token.
+ * Creates the function that finds the key of an issuer's token. Requests to the issuer have the same restrictions as
+ * those to remotes: addresses are checked, redirects are not followed, and time and size are limited. The first request
+ * is sent with the first token.
  *
  * @param now returns milliseconds since 1970 UTC
  */
 export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVerifyGetKey {
   let last: Asked | undefined;
-  /** The newest question that was answered. */
+  /** The newest request that has completed. */
   let answered: Asked | undefined;
   const ask = (): Asked => {
     const next: Asked = { at: now(), keys: findKeys(asked), hasFailed: false };
@@ -50,7 +51,7 @@ export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVeri
     return next;
   };
   const current = (): Asked => {
-    // Also while it is asked again, or cannot be: anybody can name a key that is not there, and so have it asked.
+    // Cached keys are used even while a request runs or fails: anyone can cause requests by naming an unknown key.
     if (answered && now() - answered.at < KEYS_MS) return answered;
     if (!last || now() - last.at >= (last.hasFailed ? ASK_AGAIN_MS : KEYS_MS)) return ask();
     return last;
@@ -63,7 +64,7 @@ export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVeri
         await used.keys
       )(header, token)) as CryptoKey;
     } catch (error) {
-      // The issuer may have another key by now. Callers that name unknown keys have it asked no more often.
+      // The issuer may have a new key by now. Unknown keys do not cause more requests than the interval allows.
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
       const newest = last && now() - last.at < ASK_AGAIN_MS ? last : ask();
       if (newest === used) throw error;
@@ -90,7 +91,7 @@ async function askFor(
   place: string,
 ): Promise<Readonly<Record<string, unknown>>> {
   const url = URL.parse(place);
-  // Plain http only where the settings name it for the issuer itself, which is of this machine then.
+  // Plain http only if the settings use it for the issuer itself, which is then on this machine.
   const isPlain = url?.protocol === "http:" && issuer.startsWith("http:");
   if (!url || (url.protocol !== "https:" && !isPlain))
     throw new Error(`${issuer} names keys that are not at https`);
@@ -102,7 +103,7 @@ async function askFor(
     const value: unknown = JSON.parse(res.text);
     if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
   } catch {
-    // Reported below, without what it sent.
+    // Reported below, without the content of the response.
   }
   throw new Error(`${url.host} answered no JSON object`);
 }

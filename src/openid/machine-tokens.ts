@@ -6,34 +6,34 @@ import {
 } from "../domain/identity/machine/machine-token.ts";
 import { type AskedIssuer, createIssuerKeys } from "./issuer-keys.ts";
 
-/** An issuer of the settings. */
+/** An issuer in the settings. */
 export interface IssuerSettings extends AskedIssuer {
   readonly audiences: readonly string[];
   readonly maxSeconds: number;
   readonly mayOutlive: boolean;
 }
 
-/** Reads tokens of issuers. */
+/** Verifies the tokens of issuers. */
 export interface MachineTokens {
   /**
-   * Returns what a token says, after its signature, issuer, audience and times were verified.
+   * Returns the claims of a token after verifying its signature, issuer, audience and times.
    * @throws ExchangeRefused
    */
   read(token: string): Promise<MachineClaims>;
-  /** Takes the tokens of these issuers from now on, and of no others; their keys are asked for again. */
+  /** From now on accepts only tokens of these issuers; their keys are fetched again. */
   use(issuers: readonly IssuerSettings[]): void;
-  /** Returns the issuers whose tokens it takes. */
+  /** Returns the issuers whose tokens are accepted. */
   issuers(): readonly IssuerSettings[];
 }
 
-/** Signatures that a holder of public keys can verify, and make none of: no HMAC, and not none. */
+/** Accepted signature algorithms: only asymmetric ones, so neither HMAC nor `none`. */
 const SIGNATURES = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
-/** The longest time for which a token of an issuer may hold yet: so long is kept that it was exchanged. */
+/** Maximum remaining lifetime of an issuer's token: the record of its exchange is kept for as long. */
 const MAX_VALID_SECONDS = 24 * 3_600;
 
 /**
- * Creates the reader of tokens of the issuers of the settings.
+ * Creates the verifier of tokens of the issuers in the settings.
  * @param now returns milliseconds since 1970 UTC
  */
 export function createMachineTokens(issuers: readonly IssuerSettings[], now: () => number): MachineTokens {
@@ -56,7 +56,7 @@ export function createMachineTokens(issuers: readonly IssuerSettings[], now: () 
         audiences: [aud].flat().filter((each) => issuer.audiences.includes(each)),
         subject: typeof sub === "string" ? sub : "",
         tokenId: jti,
-        // Issuers may name parts of a second (RFC 7519, 2).
+        // Times may have fractions of a second (RFC 7519, 2).
         expiresAt: Math.floor(exp * 1000),
         all: claims,
         maxSeconds: issuer.maxSeconds,
@@ -66,7 +66,7 @@ export function createMachineTokens(issuers: readonly IssuerSettings[], now: () 
   };
 }
 
-/** Returns the issuer that a token names, of which nothing is verified yet. */
+/** Returns the issuer that a token names; nothing of the token is verified yet. */
 async function issuerOf(token: string): Promise<string | undefined> {
   const { decodeJwt } = await import("jose");
   try {
@@ -106,7 +106,7 @@ async function verify(
   return claims;
 }
 
-/** The fault of a token, by the code of the library's error. */
+/** The reason why a token is refused, by the code of the library's error. */
 const REASONS: Readonly<Record<string, string>> = {
   ERR_JWT_EXPIRED: "the token has ended",
   ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "the signature of the token is not its issuer's",

@@ -29,13 +29,13 @@ export interface SignInFlow {
   readonly verifier: string;
 }
 
-/** A sign-in provider, as the server asks it. */
+/** The client of a sign-in provider. */
 export interface ProviderClient {
-  /** Returns the provider's page for a sign-in that ends at `redirectUri`. @throws SignInRefused */
+  /** Returns the URL of the provider's page for a sign-in that returns to `redirectUri`. @throws SignInRefused */
   begin(redirectUri: string): Promise<{ readonly url: string; readonly flow: SignInFlow }>;
   /**
-   * Exchanges the code of an answer for what the provider says of the person, after every check of OpenID Connect.
-   * @param answer the URL to which the provider has sent the browser, with its query
+   * Exchanges the code of the provider's response for the person's claims, after every check of OpenID Connect.
+   * @param answer the URL to which the provider has redirected the browser, with its query
    * @throws SignInRefused
    */
   finish(answer: URL, flow: SignInFlow): Promise<ProviderClaims>;
@@ -43,13 +43,13 @@ export interface ProviderClient {
   readLogout(token: string): Promise<ProviderLogoutClaims>;
 }
 
-/** Time in which a provider answers. */
+/** Timeout of requests to a provider. */
 const TIMEOUT_SECONDS = 10;
 
-/** Time for which what discovery has found is used. */
+/** Time for which the discovery metadata is cached. */
 const METADATA_MS = 3_600_000;
 
-/** Age of a logout token beyond which it is refused. */
+/** Maximum age of a logout token. */
 const MAX_LOGOUT_AGE_SECONDS = 120;
 
 const SIGNATURES = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
@@ -57,14 +57,14 @@ const SIGNATURES = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256
 interface Discovered {
   readonly lib: typeof OpenId;
   readonly configuration: OpenId.Configuration;
-  /** The provider's keys, which are asked for again when a token names another one, at most every 30 seconds. */
+  /** The provider's keys, which are fetched again when a token names an unknown one, at most every 30 seconds. */
   readonly keys: JWTVerifyGetKey;
   readonly jwtVerify: typeof jwtVerify;
 }
 
 /**
- * Creates the client of a provider; nothing is asked before the first sign-in. Its address comes from the operator's
- * settings, so it may be one of the inner network.
+ * Creates the client of a provider; no request is sent before the first sign-in. Its address comes from the operator's
+ * settings, so it may be in a private network.
  *
  * @param now returns milliseconds since 1970 UTC
  */
@@ -75,7 +75,7 @@ export function createProviderClient(registration: ProviderRegistration, now: ()
     if (!found || now() - found.at > METADATA_MS) {
       const next = { at: now(), discovered: discover(registration, now) };
       found = next;
-      // What failed is tried again with the next sign-in.
+      // A failed discovery is retried with the next sign-in.
       next.discovered.catch(() => {
         if (found === next) found = undefined;
       });
@@ -153,7 +153,7 @@ async function discover(registration: ProviderRegistration, now: () => number): 
     },
   );
   const { issuer: found, jwks_uri: keysUrl = "" } = configuration.serverMetadata();
-  // The library takes some that are alike. Another one would be in every identity, and in no logout that is compared.
+  // The library accepts some similar issuers. With a different one, identities would not match the issuer of logouts.
   if (found !== issuer) throw new Error(`the discovery of ${issuer} names the issuer ${found}: set that one`);
   const keys = jose.createRemoteJWKSet(new URL(keysUrl), {
     timeoutDuration: TIMEOUT_SECONDS * 1000,
@@ -171,7 +171,7 @@ async function asRefusal<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns what the log says of a failure at a provider: never a token, a code or a claim. */
+/** Returns the log fields for a failure at a provider, which never contain a token, a code or a claim. */
 export function problemIn(error: unknown): Readonly<Record<string, string>> {
   if (!(error instanceof Error)) return {};
   const { code, error: answered, cause } = error as { code?: unknown; error?: unknown; cause?: unknown };
@@ -179,7 +179,7 @@ export function problemIn(error: unknown): Readonly<Record<string, string>> {
   return {
     reason: error.message,
     ...(typeof code === "string" && { code }),
-    // Such as ECONNREFUSED, or what is wrong with a certificate.
+    // For example ECONNREFUSED, or the problem of a certificate.
     ...(typeof beneath === "string" && beneath !== code && { cause: beneath }),
     ...(typeof answered === "string" && /^[a-z_]{1,64}$/.test(answered) && { answered }),
   };
