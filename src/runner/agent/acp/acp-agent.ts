@@ -8,14 +8,14 @@ import type { AcpLimits } from "./acp-limits.ts";
 import { OpenRequests } from "./acp-open-requests.ts";
 import { AcpStream } from "./acp-stream.ts";
 
-/** Time in which an agent may end after it was asked to, before it gets SIGTERM. */
+/** Time that an agent has to exit after it was asked to, before it gets SIGTERM. */
 const STOP_MS = 2_000;
 
 /**
- * Drives an agent that speaks the Agent Client Protocol over its standard input and output, as
- * docs/agents/acp.md says, until its program ends.
+ * Drives an agent that speaks the Agent Client Protocol over its standard input and output until
+ * its program ends; see docs/agents/acp.md.
  *
- * @throws WorkFailure unless it ends by itself, successfully and between turns
+ * @throws WorkFailure unless it exits by itself, successfully and between turns
  * @throws the reason of the execution's signal when that ended it
  */
 export async function driveAcpAgent(agent: RunningAgent, limits: AcpLimits = {}): Promise<void> {

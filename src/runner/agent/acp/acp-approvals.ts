@@ -25,17 +25,17 @@ import type { AcpOutput } from "./acp-output.ts";
 import { CANCELLED, outcomeOf, type PermissionRequest, toApprovalRequest } from "./acp-permissions.ts";
 import { elicitationAnswer, questionOf } from "./acp-questions.ts";
 
-/** A tool call for a command that was allowed, and not run by the runner so far. */
+/** A tool call for a command that was allowed, and that the runner has not run yet. */
 interface AllowedCommand {
   /** The input of the tool, as the agent reported it. */
   readonly input: string;
-  /** The real path of its folder when it was asked for. */
+  /** The real path of its folder at the time of the request. */
   readonly folder: string;
 }
 
-/** Commands of a turn that are kept, of those that were allowed and not run by the runner so far. */
+/** Maximum number of allowed commands of a turn that are kept until the runner runs them. */
 const MAX_ALLOWED_COMMANDS = 64;
-/** Requests of a turn that are counted by what they ask for; the rest is counted in all. */
+/** Maximum number of requests of a turn that are counted by their content; further ones are counted together. */
 const MAX_COUNTED_REQUESTS = 4_096;
 
 /**
@@ -44,14 +44,14 @@ const MAX_COUNTED_REQUESTS = 4_096;
  */
 export type ResolveFolder = (path: string) => Promise<string>;
 
-/** Asks the policy, and people, for what an agent wants to do, and reports the state of it. */
+/** Asks the policy, and people, to approve the actions of an agent, and reports their state. */
 export class AcpApprovals {
   readonly #agent: RunningAgent;
   readonly #output: AcpOutput;
   readonly #requests: ApprovalRequests;
   readonly #resolve: ResolveFolder;
   readonly #commands: AllowedCommand[] = [];
-  /** Number of requests for the same in the turn, by its digest. */
+  /** Number of identical requests in the turn, by their digest. */
   readonly #repeats = new Map<string, number>();
   #requestCount = 0;
   #inputId = "";
@@ -64,7 +64,7 @@ export class AcpApprovals {
     this.#requests = new ApprovalRequests(agent.assignment.lease);
   }
 
-  /** Takes an input, if it is the outcome of something that was asked for. */
+  /** Handles an input if it is the outcome of a request. */
   take(input: AgentInput): boolean {
     if (!this.#requests.take(input)) return false;
     this.#agent.report.seen(input.id);
@@ -79,23 +79,23 @@ export class AcpApprovals {
     this.#requestCount = 0;
   }
 
-  /** Returns whether the turn has asked people for something whose answer it has not waited for. */
+  /** Returns whether the turn has asked people something without waiting for the answer. */
   get hasLeft(): boolean {
     return this.#hasLeft;
   }
 
-  /** Resolves when everything is answered that the agent has asked for. */
+  /** Resolves when all requests of the agent are answered. */
   settled(): Promise<void> {
     return this.#requests.settled();
   }
 
-  /** Decides whether an agent may carry out a tool call by itself. */
+  /** Decides whether an agent may execute a tool call by itself. */
   async permit(request: PermissionRequest): Promise<RequestPermissionOutcome> {
     const { call, options, signal } = request;
     const asked = toApprovalRequest(request, this.#agent.assignment.secrets);
     if (signal.aborted || asked.toolCallId === "") return CANCELLED;
     const { input = "" } = call;
-    // A link of the folder may lead elsewhere by the time that people have answered.
+    // A symbolic link in the path may lead elsewhere by the time people have answered.
     const folder = await this.#folderOf(input);
     const answer = await this.#ask(asked, signal, call.state);
     if (!answer) return CANCELLED;
@@ -108,9 +108,9 @@ export class AcpApprovals {
   }
 
   /**
-   * Executes what the agent asks the runner for, where that is allowed and still is what was asked for.
+   * Executes an action that the agent requests from the runner, if it is allowed and has not changed since the request.
    *
-   * @param describe returns what would be done now
+   * @param describe returns the action as it would be done now
    * @param act starts it, and returns the answer for the agent
    * @param succeeds resolves once what was started has ended, to whether it has succeeded
    * @throws RequestError
@@ -132,7 +132,7 @@ export class AcpApprovals {
     const answer = await this.#ask(request, signal, ToolState.RUNNING);
     if (!answer) throw RequestError.requestCancelled();
     if (!answer.allowed) throw RequestError.invalidRequest(undefined, refusalOf(asked, answer));
-    // Calls that nobody was asked for are not reported.
+    // Calls that no person was asked to approve are not reported.
     const tellEnd = (isDone: boolean) => {
       if (answer.wasAsked)
         this.#output.call({ id: toolCallId, state: isDone ? ToolState.DONE : ToolState.FAILED });
@@ -165,7 +165,7 @@ export class AcpApprovals {
     return this.#resolve(commandFolder(input, this.#agent.folder)).catch(() => undefined);
   }
 
-  /** Asks a person. An answer that does not fit its schema is asked for again. */
+  /** Asks a person. An answer that does not match the schema is requested again. */
   async question(request: CreateElicitationRequest, signal: AbortSignal): Promise<CreateElicitationResponse> {
     const question = questionOf(request);
     for (;;) {
@@ -190,7 +190,7 @@ export class AcpApprovals {
     }
   }
 
-  /** Asks for a tool call, and tells its state; undefined when the agent asks no longer. */
+  /** Requests approval of a tool call, and reports its state; returns undefined when the agent cancels the request. */
   async #ask(
     asked: ApprovalRequest,
     signal: AbortSignal,
@@ -204,7 +204,7 @@ export class AcpApprovals {
       this.#output.call({ ...call, state: ToolState.WAITING_FOR_APPROVAL });
     });
     const state = answer?.allowed ? before || ToolState.PENDING : ToolState.FAILED;
-    // People were asked by an earlier process where this one has not reported it.
+    // If this process has not reported the request, an earlier process has asked people.
     if (wasPending || answer?.wasAsked) this.#output.call({ ...call, state });
     if (answer && !answer.allowed) this.#output.error(refusalOf(asked, answer));
     return answer;
@@ -219,13 +219,13 @@ export class AcpApprovals {
       return await this.#requests.ask(asked, { signal, onPending });
     } catch (error) {
       this.#hasLeft = true;
-      // Whatever else fails ends the run: the agent receives nothing that could be taken for an answer.
+      // Any other failure ends the run: the agent gets no response that it could take for an answer.
       if (signal.aborted || this.#agent.signal.aborted) return undefined;
       throw error;
     }
   }
 
-  /** Returns the id of something that has none: the same when a turn asks for the same again from its start. */
+  /** Returns an id for a request without one; it is the same when a restarted turn repeats the request. */
   #idOf(asked: ApprovalRequest): string {
     const digest = digestOf(asked);
     this.#requestCount++;

@@ -8,7 +8,7 @@ import { AgentMode } from "#gen/service/v1/agent_pb.js";
 import type { InputSettings } from "../agent-input-encoding.ts";
 import type { AcpSession } from "./acp-session.ts";
 
-/** The names under which agents have the modes of the contract, the first that an agent has counts. */
+/** The names that agents use for the modes of the contract; the first one that an agent has is used. */
 export const MODE_NAMES: Readonly<Record<string, readonly string[]>> = {
   execution: ["execution", "default", "code", "build", "agent"],
   planning: ["planning", "plan", "architect"],
@@ -17,7 +17,7 @@ export const MODE_NAMES: Readonly<Record<string, readonly string[]>> = {
   goal: ["goal"],
 };
 
-/** The names under which agents have the efforts of the contract. */
+/** The names that agents use for the efforts of the contract. */
 export const EFFORT_NAMES: Readonly<Record<string, readonly string[]>> = {
   low: ["low"],
   medium: ["medium"],
@@ -32,7 +32,7 @@ interface Choice {
   readonly name: string;
 }
 
-/** Chooses the modes and options of an agent's session. */
+/** Sets the modes and options of an agent's session. */
 export class AcpChoices {
   readonly #agent: ClientContext;
   readonly #sessionId: string;
@@ -46,12 +46,12 @@ export class AcpChoices {
     this.#options = configOptions;
   }
 
-  /** Takes the agent's report of its options. */
+  /** Records the options that the agent reports. */
   setOptions(options: readonly SessionConfigOption[]): void {
     this.#options = options;
   }
 
-  /** Takes the agent's report of its mode; returns that of the contract, unspecified for none. */
+  /** Records the mode that the agent reports; returns the contract's mode, unspecified when there is none. */
   setMode(modeId: string): AgentMode {
     if (this.#modes) this.#modes = { ...this.#modes, currentModeId: modeId };
     const mode = this.#modes?.availableModes.find(({ id }) => id === modeId);
@@ -63,8 +63,8 @@ export class AcpChoices {
   }
 
   /**
-   * Asks the agent for a mode of the contract.
-   * @returns why it has none, for people; undefined where it has
+   * Switches the agent to a mode of the contract.
+   * @returns why the agent does not have the mode, for people; undefined when it has
    */
   async chooseMode(mode: string): Promise<string | undefined> {
     const names = MODE_NAMES[mode] ?? [];
@@ -73,7 +73,7 @@ export class AcpChoices {
       ? choicesOf(option)
       : (this.#modes?.availableModes.map(({ id, name }) => ({ value: id, name })) ?? []);
     const choice = byName(choices, names);
-    // What an agent does without a choice is the default.
+    // Without a choice the agent's own behavior is the default.
     if (!choice && mode === "execution") return undefined;
     if (!choice) {
       const others = choices.map(({ value }) => value).join(", ");
@@ -88,7 +88,7 @@ export class AcpChoices {
     return undefined;
   }
 
-  /** Asks the agent for settings, as far as it has them. */
+  /** Applies the settings that the agent supports. */
   async chooseSettings({ model, reasoningEffort, serviceTier }: InputSettings): Promise<void> {
     if (model !== undefined) {
       const option = this.#find("model");
@@ -140,7 +140,7 @@ function byName(choices: readonly Choice[], names: readonly string[]): Choice | 
   return undefined;
 }
 
-/** Returns a name in the form in which names are compared. */
+/** Normalizes a name for comparison. */
 function plain(name: string): string {
   return name
     .trim()

@@ -12,7 +12,7 @@ export interface ClientCall {
   readonly call: Omit<ToolCall, "id">;
 }
 
-/** Longest text of a file that is shown as a whole, in characters. */
+/** Maximum length of a file's text that is shown as a whole, in characters. */
 const MAX_SHOWN_CHARACTERS = 32_768;
 
 /**
@@ -66,8 +66,8 @@ export function runCommandCall(
 }
 
 /**
- * Returns whether the input of a tool call that was allowed names just this command, so that nobody
- * need be asked for it again. Its folder is to be compared as well.
+ * Returns whether the input of an allowed tool call names exactly this command, so that no approval
+ * is needed again. The caller must compare the folder as well.
  *
  * @param input as the agent reported it: JSON with `command`, perhaps `args` and `cwd`
  */
@@ -88,8 +88,8 @@ export function namesCommand(
 }
 
 /**
- * Returns the absolute folder that the input of a tool call names for its command.
- * @param sessionFolder the folder of commands that name none, and what others are relative to
+ * Returns the absolute path of the folder in which the command of a tool call runs.
+ * @param sessionFolder the default folder, and the base of relative paths
  */
 export function commandFolder(input: string, sessionFolder: string): string {
   const { cwd } = parseObject(input) ?? {};

@@ -34,9 +34,9 @@ export class AcpConversation {
   readonly #limits: AcpLimits;
   readonly #output: AcpOutput;
   readonly #services: AcpServices;
-  /** Aborted when the agent gets no more input. */
+  /** Aborted when the agent will get no more input. */
   readonly #inputEnd = new AbortController();
-  /** Aborted when the program is gone, or is to end. */
+  /** Aborted when the program has exited, or must exit. */
   readonly #ended = new AbortController();
   /** Inputs of the turns that follow the current one. */
   readonly #next: StreamInputsResponse[] = [];
@@ -60,7 +60,7 @@ export class AcpConversation {
       update: (facts) => report.update(facts),
     });
     this.#services = new AcpServices(agent, this.#output, requests);
-    // A failure reaches converse; until it waits for one, it is no unhandled rejection.
+    // Failures are handled in converse; until it awaits this promise, they must not be unhandled rejections.
     this.#failed.promise.catch(() => undefined);
   }
 
@@ -73,12 +73,12 @@ export class AcpConversation {
     return this.#inputId;
   }
 
-  /** Has an app answer the agent's requests. */
+  /** Registers the handlers of the agent's requests with an app. */
   serve(app: ClientApp): ClientApp {
     return this.#services.serve(app);
   }
 
-  /** Converses until the program is gone, or is to end. */
+  /** Runs the conversation until the program has exited, or must exit. */
   async converse(agent: ClientContext): Promise<void> {
     const { assignment, state, report, facts, becomesReady, folder } = this.#agent;
     const { mcpServers, environment } = this.#agent;
@@ -129,7 +129,7 @@ export class AcpConversation {
     await Promise.race([this.#takeInputs(), this.#failed.promise]);
   }
 
-  /** Cancels the turn that goes on; resolves when the program may be asked to end. */
+  /** Cancels the current turn; resolves when the program may be asked to exit. */
   async stop(): Promise<void> {
     this.#inputEnd.abort();
     this.#next.length = 0;
@@ -138,7 +138,7 @@ export class AcpConversation {
     await this.#turning.catch(() => undefined);
   }
 
-  /** Ends everything that the agent has left, once its program is gone. */
+  /** Cleans up everything that the agent has left, once its program has exited. */
   async end(): Promise<void> {
     this.#inputEnd.abort();
     this.#ended.abort();
@@ -147,7 +147,7 @@ export class AcpConversation {
     this.#output.flush();
   }
 
-  /** Takes the news that the program's input has taken a message. */
+  /** Called when a message was written to the program's input. */
   onWritten(message: AnyMessage): void {
     if (!("method" in message) || message.method !== "session/prompt" || this.#promptedId === undefined)
       return;
@@ -155,7 +155,7 @@ export class AcpConversation {
     this.#promptedId = undefined;
   }
 
-  /** Takes output that is no message. */
+  /** Called for output that is not a message. */
   onUnreadable(why: string, text: string): void {
     this.#unreadableLines++;
     if (this.#unreadableLines > MAX_UNREADABLE_LINES) return;
@@ -164,7 +164,7 @@ export class AcpConversation {
     this.#output.error(`the agent's output breaks its form: ${why}${shown && `: ${shown}`}${last}`);
   }
 
-  /** Takes the news that the agent reads no answers, while no more of its requests fit into memory. */
+  /** Called when the agent reads no responses and the limit of its open requests is reached. */
   onUnread(why: string): void {
     this.#failed.reject(new WorkFailure("agent_failed", why));
   }
@@ -189,7 +189,7 @@ export class AcpConversation {
       report.setState(State.RUNNING);
       const hasLeftQuestions = await this.#takeTurn(handed);
       if (this.#ended.signal.aborted) return;
-      // The service takes back what a turn has asked for once it hears that the turn is over.
+      // The service withdraws the requests of a turn once the end of the turn is reported.
       if (hasLeftQuestions && this.#next.length > 0) report.setState(State.WAITING);
     }
     this.#turning = undefined;
@@ -197,14 +197,14 @@ export class AcpConversation {
     if (!this.#inputEnd.signal.aborted) report.setState(State.WAITING);
   }
 
-  /** Tells whether another process of the agent can go on with its session between turns. */
+  /** Reports whether another process of the agent can resume its session between turns. */
   #tellResumable(): void {
     const { sessionCapabilities, loadSession = false } = this.#peer?.capabilities ?? {};
     const canResume = (loadSession || Boolean(sessionCapabilities?.resume)) && !this.#session?.lost;
     this.#agent.report.update({ canResume });
   }
 
-  /** @returns whether people are still asked for something that the turn waits for no longer */
+  /** @returns whether people still have open requests for which the turn no longer waits */
   async #takeTurn({ input, turnOptions, extAgentSettings }: StreamInputsResponse): Promise<boolean> {
     if (!input || !this.#peer || !this.#session) return false;
     const { state, isStep } = this.#agent;
@@ -266,7 +266,7 @@ export class AcpConversation {
     }
   }
 
-  /** Returns an agent's error as the failure of its run, without secrets. */
+  /** Converts an agent's error to the failure of its run, without secrets. */
   #asFailure(error: unknown): unknown {
     const { secrets } = this.#agent.assignment;
     if (error instanceof WorkFailure)

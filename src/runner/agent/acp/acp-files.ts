@@ -9,7 +9,7 @@ import {
   type WriteTextFileRequest,
 } from "@agentclientprotocol/sdk";
 
-/** Largest file that is read at once, in bytes. */
+/** Maximum size of a file that is read as a whole, in bytes. */
 const MAX_FILE_BYTES = 16_777_216;
 
 /** True when a file existed before it was written. */
@@ -17,19 +17,19 @@ export type Written = "created" | "modified";
 
 /** Serves an agent's requests for files of its working tree; a path that leads out of it is refused. */
 export class WorkspaceFiles {
-  /** The real path of the folder that no path leads out of: looked up before an agent could make it a link. */
+  /** The real path of the folder that no path may leave, resolved before an agent could replace it by a link. */
   readonly tree: Promise<string>;
 
   readonly #owner: number | undefined;
 
   /**
-   * @param tree the folder that no path leads out of
-   * @param owner the id of the user and group that new files get; undefined for the runner's own
+   * @param tree the folder that no path may leave
+   * @param owner the id of the user and group of new files; undefined for the runner's own
    */
   constructor(tree: string, owner: number | undefined) {
     this.#owner = owner;
     this.tree = realpath(tree);
-    // Callers that need it learn of the failure.
+    // The failure is reported to the callers that await it.
     this.tree.catch(() => undefined);
   }
 
@@ -67,7 +67,7 @@ export class WorkspaceFiles {
     if (!isAbsolute(path)) throw refused(path, "it is not absolute");
     if (path.includes("\0")) throw refused(path, "it has a zero character");
     const tree = await this.tree;
-    // Without `..`: a folder that does not exist would cancel it, and with it a link that nobody has resolved.
+    // Normalized first: `..` after a folder that does not exist would skip a link that was not resolved.
     const real = await realPathOf(normalize(path));
     const inside = relative(tree, real);
     if (inside === ".." || inside.startsWith("../") || isAbsolute(inside))
@@ -76,8 +76,8 @@ export class WorkspaceFiles {
   }
 
   /**
-   * Opens a file from folder to folder, each by its descriptor: the agent, which goes on meanwhile, could make any of
-   * them a link out of the tree.
+   * Opens a file folder by folder, each through the descriptor of its parent: the agent, which runs at the same time,
+   * could replace any of them by a link out of the tree.
    */
   async #withFile<T>(
     file: string,
@@ -100,7 +100,7 @@ export class WorkspaceFiles {
         handles.push(folder);
         at = join(at, name);
       }
-      // Not waiting for a pipe's other end.
+      // Does not wait for the other end of a named pipe.
       const handle = await open(
         pathIn(folder, at, last),
         flags | constants.O_NOFOLLOW | constants.O_NONBLOCK,
@@ -137,12 +137,12 @@ export class WorkspaceFiles {
 
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** Returns the path of a name in an open folder, wherever that is by now. */
+/** Returns the path of a name in an open folder, even if the folder was moved. */
 function pathIn(folder: FileHandle, path: string, name: string): string {
   return join(platform() === "linux" ? `/proc/self/fd/${folder.fd}` : path, name);
 }
 
-/** Returns the path without symbolic links; what does not exist yet is taken as it is. */
+/** Returns the path without symbolic links; parts that do not exist yet are kept unchanged. */
 async function realPathOf(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -150,7 +150,7 @@ async function realPathOf(path: string): Promise<string> {
     const isLink = await lstat(path)
       .then((stat) => stat.isSymbolicLink())
       .catch(() => false);
-    // A link to nothing would be written through.
+    // A write would follow a dangling link.
     if (isLink || (error as NodeJS.ErrnoException).code !== "ENOENT") throw refused(path, reasonOf(error));
     const parent = dirname(path);
     if (parent === path) return path;

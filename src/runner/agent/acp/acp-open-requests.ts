@@ -1,7 +1,7 @@
-/** The id of a request, as JSON-RPC has it. */
+/** The id of a JSON-RPC request. */
 export type RequestId = string | number | null;
 
-/** Requests that an agent may have open at once. */
+/** Maximum number of requests that an agent may have open at once. */
 const MAX_REQUESTS = 256;
 /** Bytes of open requests and their answers, above which no request is read. */
 const MAX_BYTES = 67_108_864;
@@ -14,11 +14,11 @@ interface OpenRequest {
 }
 
 /**
- * Counts the requests of an agent whose answers it has not read, and the bytes of both, so that an agent that
- * asks on and on, or reads no answers, does not fill the memory.
+ * Counts the requests of an agent whose responses it has not read, and the bytes of both, so that an agent that
+ * sends requests without end, or reads no responses, does not fill the memory.
  */
 export class OpenRequests {
-  /** Several of an id that the agent has used again. */
+  /** Open requests by id; there are several for an id that the agent has reused. */
   readonly #requests = new Map<RequestId, OpenRequest[]>();
   #count = 0;
   #bytes = 0;
@@ -57,7 +57,7 @@ export class OpenRequests {
     this.#responseBytes += bytes;
   }
 
-  /** Removes a request whose answer the agent has, or nobody can give it. */
+  /** Removes a request whose response the agent has received, or that can no longer be answered. */
   delete(id: RequestId): void {
     const [request, ...rest] = this.#requests.get(id) ?? [];
     if (!request) return;
@@ -69,7 +69,7 @@ export class OpenRequests {
     this.#notify();
   }
 
-  /** Ends all waits: nobody reads answers any more. */
+  /** Ends all waits, since nobody reads responses any more. */
   end(): void {
     this.#isEnded = true;
     this.#notify();

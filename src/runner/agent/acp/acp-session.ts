@@ -31,7 +31,7 @@ export const CLIENT_CAPABILITIES: ClientCapabilities = {
 /** The error of an agent that demands authentication (JSON-RPC code of the protocol). */
 const AUTH_REQUIRED = -32_000;
 
-/** A session of an agent that is open. */
+/** An open session of an agent. */
 export interface AcpSession {
   readonly id: string;
   /** Which session of the run it is, from 1. */
@@ -90,8 +90,8 @@ export async function initialize(agent: ClientContext, signal: AbortSignal): Pro
 }
 
 /**
- * Opens the session of a run: goes on with the one that an earlier process had, where the agent can, or makes a new one.
- * @throws WorkFailure for an agent that demands authentication, and for an earlier session that must go on and does not
+ * Opens the session of a run: resumes the session of an earlier process if the agent can, or creates a new one.
+ * @throws WorkFailure when the agent requires authentication, or an earlier session that must continue cannot
  */
 export async function openSession(peer: AcpPeer, options: SessionOptions): Promise<AcpSession> {
   const earlier = await readSession(options.stateFolder);

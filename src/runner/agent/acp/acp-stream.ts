@@ -4,7 +4,7 @@ import type { AnyMessage, Stream } from "@agentclientprotocol/sdk";
 import { LineReader, type OutputLine } from "../line-reader.ts";
 import type { OpenRequests, RequestId } from "./acp-open-requests.ts";
 
-/** A longer message is dropped. Updates of several MiB are usual where a tool returns a whole file. */
+/** Maximum size of a message; longer ones are dropped. Updates of several MiB are usual when a tool returns a file. */
 const MAX_MESSAGE_BYTES = 33_554_432;
 
 /** The listeners of an {@link AcpStream}. */
@@ -20,8 +20,8 @@ export interface AcpStreamListeners {
 }
 
 /**
- * The messages between a program and the protocol's library: a JSON object a line. The library's own stream
- * reads ahead without a limit, and ends at a message that is too large.
+ * The message stream between a program and the protocol's library, with one JSON object per line. It replaces the
+ * library's own stream, which reads ahead without a limit, and ends at a message that is too large.
  */
 export class AcpStream {
   readonly stream: Stream;

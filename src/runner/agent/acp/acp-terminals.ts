@@ -8,9 +8,9 @@ import type { Secrets } from "../../../domain/secrets.ts";
 import type { CommandResult, RunCommand } from "../../process/command.ts";
 import type { OutputStream } from "../../process/command-output.ts";
 
-/** Bytes of output that are kept of a terminal, at most and where the agent asks for no fewer. */
+/** Maximum bytes of output that are kept of a terminal; the default when the agent sets no lower limit. */
 const MAX_OUTPUT_BYTES = 1_048_576;
-/** Terminals that an agent may have at once. */
+/** Maximum number of terminals that an agent may have at once. */
 const MAX_TERMINALS = 32;
 
 /** The end of an output. */
