@@ -28,7 +28,7 @@ export class CommandOutput {
     this.#streams = [stdout, stderr];
     this.#remainingBytes = keepBytes;
     this.done = Promise.all([this.#read(stdout, "stdout", onOutput), this.#read(stderr, "stderr", onOutput)]);
-    // The failure reaches the caller that waits for it; until one does, it is no unhandled rejection.
+    // Failures are reported to the caller that awaits them; until then they must not be unhandled rejections.
     this.done.catch(() => undefined);
   }
 

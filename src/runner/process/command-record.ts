@@ -9,7 +9,7 @@ export interface CommandRecord {
   remove(groupId: number): void;
 }
 
-/** A process, named so that a later one with the same number is not mistaken for it. */
+/** A process, identified so that a later one with the same process id is not mistaken for it. */
 interface ProcessIdentity {
   readonly id: number;
   readonly startedAtTicks: string;
@@ -24,13 +24,13 @@ interface Head {
   readonly leader?: ProcessIdentity;
 }
 
-/** A file with more bytes is written again, with the groups that there still are. */
+/** Size in bytes above which the file is rewritten with only the groups that still exist. */
 const MAX_BYTES = 65_536;
 
 /**
  * Opens the record in `folder`, which is created. Does nothing on a system without /proc. A runner has one file, to
- * which each group is added as a line: what is in it is compared with the processes that there are, so that the end of a
- * group is not written. To make and remove a file for each command takes several times as long.
+ * which each group is appended as a line. The end of a group is not recorded, since readers compare the lines with the
+ * existing processes. Creating and removing a file for each command would take several times as long.
  */
 export async function openCommandRecord(folder: string): Promise<CommandRecord> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -67,9 +67,9 @@ function lineOf({ id, startedAtTicks }: ProcessIdentity): string {
 }
 
 /**
- * Kills the groups that a killed runner left behind; those of a live runner,
- * another process over the same folder, stay. A group whose first process has
- * ended is not recognised any more. Call it before work is taken.
+ * Kills the groups that a killed runner left behind, but not those of a live runner
+ * that uses the same folder. A group whose first process has ended is no longer
+ * recognised. Must be called before work is leased.
  *
  * @returns how many groups there were
  */
@@ -87,7 +87,7 @@ export async function endOrphanedGroups(folder: string, signalGroup: SignalGroup
 /** The groups in one file whose first process runs. */
 interface RecordedGroups {
   readonly file: string;
-  /** True if the runner that wrote it does not run any more. */
+  /** True if the runner that wrote it no longer runs. */
   readonly isOrphaned: boolean;
   readonly groupIds: readonly number[];
 }
@@ -100,7 +100,7 @@ export async function readRecords(folder: string): Promise<readonly RecordedGrou
   return Promise.all(
     files.map(async (file) => {
       const record = await readRecord(file);
-      // Nothing of an earlier boot runs.
+      // No process of an earlier boot still runs.
       if (record?.head.bootId !== bootId) return { file, isOrphaned: true, groupIds: [] };
       const groupIds = record.leaders.filter(isRunning).map(({ id }) => id);
       return { file, isOrphaned: !isRunning(record.head.runner), groupIds };
@@ -108,7 +108,7 @@ export async function readRecords(folder: string): Promise<readonly RecordedGrou
   );
 }
 
-/** Returns undefined for a file that is no record. */
+/** Parses a record; returns undefined for a file that is not one. */
 async function readRecord(
   file: string,
 ): Promise<{ readonly head: Head; readonly leaders: readonly ProcessIdentity[] } | undefined> {

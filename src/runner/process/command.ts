@@ -9,7 +9,7 @@ import { MAX_TIMER_MS } from "./deadline.ts";
 import type { Enclose, Enclosure } from "./enclosure.ts";
 import { endGroup, GRACE_MS, type SignalGroup } from "./process-group.ts";
 
-/** A program to run. No shell reads any of it, unless the program is one. */
+/** A program to run. It is not interpreted by a shell, unless the program is a shell. */
 export interface Command {
   /** The name; searched in PATH of `environment`, unless it has a slash. */
   readonly program: string;
@@ -39,10 +39,10 @@ export interface Command {
   readonly channel?: ((stream: Duplex) => void) | undefined;
 }
 
-/** The descriptor by which a program talks with the runner; those between are of what keeps a command in. */
+/** The descriptor through which a program talks to the runner; those from 3 up to it are used by the isolation. */
 export const CHANNEL_DESCRIPTOR = 6;
 
-/** The descriptors from 3 to the channel, of a command that nothing keeps in. */
+/** The descriptors from 3 to the channel, for a command without isolation. */
 const UP_TO_CHANNEL = ["ignore", "ignore", "ignore", "pipe"] as const;
 
 /** The way in which a program ended. */
@@ -86,7 +86,7 @@ export interface CommandRunnerOptions {
   readonly graceMs?: number;
   /** Records running groups, in case this process is killed. */
   readonly record?: CommandRecord;
-  /** Keeps the commands in; they run as they are when absent. */
+  /** Isolates the commands; they run without isolation when absent. */
   readonly enclose?: Enclose;
 }
 
@@ -135,7 +135,7 @@ async function run(
   }
 }
 
-/** Puts a command into an enclosure; undefined once it is stopped, since an enclosure may take long, such as a registry. */
+/** Puts a command into an enclosure, which may take long; returns undefined when the command is stopped meanwhile. */
 async function encloseUnlessStopped(enclose: Enclose, command: Command): Promise<Enclosure | undefined> {
   const { signal } = command;
   const entering = enclose(command);
@@ -201,7 +201,7 @@ async function spawnProgram(command: Command, enclosure: Enclosure | undefined):
   const { input } = command;
   try {
     const child = spawn(program, [...args], {
-      // What keeps a command in enters its folder there, where it may mean something else.
+      // The isolation changes to the command's folder itself, inside, where the path may mean something else.
       cwd: enclosure ? "/" : command.folder,
       env: environment,
       detached: true,
@@ -222,7 +222,7 @@ async function spawnProgram(command: Command, enclosure: Enclosure | undefined):
     return { groupId: pid, stdout, stderr, exited };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // Not the message about a value that cannot be passed on: it quotes the value.
+    // The message about a value that cannot be passed on is not used, since it quotes the value.
     const cause = code?.startsWith("ERR_") ? "a NUL character in its arguments or variables" : message;
     throw notStarted(command, cause);
   }

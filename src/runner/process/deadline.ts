@@ -1,4 +1,4 @@
-/** A longer timer would fire at once. */
+/** Maximum time of a timer: a longer one would fire immediately. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**

@@ -1,9 +1,9 @@
 import type { ChildProcess } from "node:child_process";
 import type { Command } from "./command.ts";
 
-/** A command in the form in which it is started, so that something keeps it in. */
+/** A command as it is started inside its isolation. */
 export interface Enclosure {
-  /** The path of the program that keeps it in. */
+  /** The path of the program that isolates it. */
   readonly program: string;
   readonly args: readonly string[];
   /** The environment of that program, in which nothing comes from the work. */
@@ -12,11 +12,11 @@ export interface Enclosure {
   readonly descriptors: readonly ("pipe" | "ignore" | number)[];
   /** Takes the started process, whose pipes are those of `descriptors`. */
   started(child: ChildProcess): void;
-  /** Ends everything in it, asked first and then by force; resolves when no process is left. */
+  /** Ends everything in it, first gracefully and then by force; resolves when no process is left. */
   end(groupId: number, graceMs: number): Promise<void>;
-  /** Returns why the command was not started in it; undefined where it was. */
+  /** Returns why the command was not started in it; undefined when it was started. */
   problem(): Promise<string | undefined>;
-  /** Closes its files; called once, whether it was started or not. */
+  /** Closes its files; called once, whether or not the command was started. */
   close(): void;
 }
 

@@ -1,4 +1,4 @@
-/** Runs at most so many pieces of work at the same time, and begins them in the order of their calls. */
+/** Limits how many pieces of work run at the same time, and starts them in the order of their calls. */
 export class Limiter {
   #free: number;
   /** Lets one piece of work begin, for each that waits. */

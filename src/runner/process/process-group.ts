@@ -7,12 +7,12 @@ import { setTimeout as delay } from "node:timers/promises";
  */
 export type SignalGroup = (groupId: number, signal: NodeJS.Signals | 0) => void;
 
-/** The time in which a program may end by itself before it is killed. */
+/** The time that a program has to exit by itself before it is killed. */
 export const GRACE_MS = 5_000;
 
 /**
- * SIGKILL cannot be refused; a process that is still there after this hangs in
- * the kernel and runs nothing.
+ * Time to wait after SIGKILL. It cannot be ignored: a process that still exists
+ * after this hangs in the kernel and executes nothing.
  */
 const MAX_KILL_MS = 2_000;
 
@@ -38,7 +38,7 @@ export async function endGroup(
   await isGone(signalGroup, groupId, MAX_KILL_MS);
 }
 
-/** Waits at most so long for the end of a group. The system notifies only the parent of each process. */
+/** Waits, up to a limit, for the end of a group by polling: the system notifies only the parent of each process. */
 async function isGone(signalGroup: SignalGroup, groupId: number, waitMs: number): Promise<boolean> {
   const until = performance.now() + waitMs;
   for (let pollMs = 5; ; pollMs = Math.min(pollMs * 2, MAX_POLL_MS)) {
@@ -60,9 +60,9 @@ function signalReaches(signalGroup: SignalGroup, groupId: number, signal: NodeJS
 }
 
 /**
- * Returns whether a process of the group is more than a zombie: in a container
- * whose first process reaps late or never, zombies stay. True where /proc does
- * not tell.
+ * Returns whether the group has a process that is not a zombie. In a container
+ * whose first process reaps late or never, zombies remain. Returns true when /proc
+ * is not available.
  */
 async function hasRunning(groupId: number): Promise<boolean> {
   const names = await readdir("/proc").catch(() => []);

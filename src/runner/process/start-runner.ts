@@ -87,7 +87,7 @@ export interface RunnerOptions {
 export interface Runner {
   /** Resolves once it has stopped; rejects with a RunnerError when it cannot go on. */
   readonly ended: Promise<void>;
-  /** Takes no more work, ends or gives back running work, and resolves when the runner has stopped. */
+  /** Leases no more work, ends or releases running work, and resolves when the runner has stopped. */
   stop(): Promise<void>;
 }
 
@@ -104,7 +104,7 @@ const KINDS_WITHOUT_AGENTS = [
   WorkKind.PREBUILD_REMOVAL,
 ];
 
-/** Time in which running work may end by itself when the runner is stopped. */
+/** Time that running work has to end by itself when the runner is stopped. */
 const GRACE_MS = 5_000;
 
 /**
@@ -117,7 +117,7 @@ export async function startRunner(options: RunnerOptions): Promise<Runner> {
   const tools = await prepareTools(options);
   const draining = new AbortController();
   const ended = work(options, tools, draining.signal);
-  // A failure reaches the caller through `ended`; until then it is no unhandled rejection.
+  // A failure is reported to the caller through `ended`; until then it must not be an unhandled rejection.
   ended.catch(() => undefined);
   return {
     ended,
@@ -153,7 +153,7 @@ async function prepareTools(options: RunnerOptions): Promise<RunnerTools> {
     const scm = createSourceControl(remotes);
     const newEnvironments = new Limiter(options.slots);
     const { env, ...reachable } = options.egress;
-    // What is not isolated has the network of the machine.
+    // Work without isolation uses the network of the machine.
     const egress =
       isolation.name === "none"
         ? undefined

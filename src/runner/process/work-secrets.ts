@@ -45,7 +45,7 @@ export async function unmountSecrets(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Returns a path that leads nowhere else, whatever the server sends. */
+/** Returns a path that cannot leave the folder, whatever the server sends. */
 function checkedPath(secret: WorkSecret, path: string): string {
   const segments = path.split("/").slice(1);
   const isPlain = segments.every((segment) => segment !== "" && segment !== "." && segment !== "..");
