@@ -92,7 +92,7 @@ function moveOn({ path, files }: LogFileOptions): void {
 
 const LINE_END = 10;
 
-/** Splits lines into parts of at most `room` bytes (the first) or `most` bytes (the others), unless a line is longer. */
+/** Splits text at line ends into parts of at most `room` bytes, then `most` bytes, unless one line is longer. */
 function* partsOf(lines: Buffer, room: number, most: number): Generator<Buffer> {
   let rest = lines;
   let fits = room;
