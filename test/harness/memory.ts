@@ -6,7 +6,7 @@ import { join } from "node:path";
 /** Where Linux keeps files in memory. */
 const MEMORY = "/dev/shm";
 /** As much as the files of a run take at most, several times over. */
-const LEAST_MEMORY_BYTES = 4 * 1024 ** 3;
+const MIN_MEMORY_BYTES = 4 * 1024 ** 3;
 
 /** Names the folder for temporary files on a disk, in a run whose own are in memory. */
 export const DISK_VARIABLE = "TEST_DISK";
@@ -67,9 +67,9 @@ export function runsPrograms(folder: string): boolean {
 }
 
 function hasMemory(): boolean {
-  if (!existsSync(MEMORY) || process.availableMemory() < LEAST_MEMORY_BYTES) return false;
+  if (!existsSync(MEMORY) || process.availableMemory() < MIN_MEMORY_BYTES) return false;
   const { bavail, bsize } = statfsSync(MEMORY);
-  return bavail * bsize >= LEAST_MEMORY_BYTES;
+  return bavail * bsize >= MIN_MEMORY_BYTES;
 }
 
 /** Removes what a run has left that was ended before it could. */

@@ -9,7 +9,7 @@ export const READS_PER_CALLER = 4;
 export const PAGE_BYTES = 4 * 2 ** 20;
 
 /** Maximum number of concurrent reads of short texts: more would only wait for each other in the database. */
-const MOST_SHORT = 32;
+const MAX_SHORT = 32;
 
 /**
  * The reads of one caller by one operation that are producing their responses.
@@ -23,7 +23,7 @@ export class CallerReads {
   /** Begins a read if there is room. @param shortBytes undefined for one that may become a full page */
   begin(shortBytes: number | undefined): boolean {
     if (shortBytes === undefined) return this.beginFull();
-    if (this.#full >= READS_PER_CALLER || this.#short >= MOST_SHORT) return false;
+    if (this.#full >= READS_PER_CALLER || this.#short >= MAX_SHORT) return false;
     if (this.#short > 0 && this.#shortBytes + shortBytes > PAGE_BYTES) return false;
     this.#short += 1;
     this.#shortBytes += shortBytes;

@@ -63,7 +63,7 @@ export class BuiltImages {
   removeExcess(): Promise<void> {
     return this.#turns.run(async () => {
       const { engine, most } = this.#options;
-      const { isDone, text } = await runEngine(engine, LIST, { mostCharacters: MOST_LISTED });
+      const { isDone, text } = await runEngine(engine, LIST, { mostCharacters: MAX_LISTED });
       if (!isDone) return;
       const there = new Set(text.split("\n").filter((each) => each.startsWith(`${BUILT_IMAGES}:`)));
       const { images, places } = await this.#read();
@@ -103,7 +103,7 @@ export class BuiltImages {
 }
 
 /** More than a list of as many images as an operator may have kept. */
-const MOST_LISTED = 10_000_000;
+const MAX_LISTED = 10_000_000;
 const LIST = ["image", "ls", "--no-trunc", "--format={{.Repository}}:{{.Tag}}", BUILT_IMAGES];
 
 /** Returns the images that workspaces in folders have. */
