@@ -12,7 +12,7 @@ export interface Reference {
 export interface TableMap {
   /** Tables whose rows have the id of an organization. */
   readonly carriers: ReadonlySet<string>;
-  /** The foreign keys of each table that has any. */
+  /** Foreign keys by table; a table without foreign keys is absent. */
   readonly references: ReadonlyMap<string, readonly Reference[]>;
 }
 
