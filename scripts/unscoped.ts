@@ -38,7 +38,7 @@ export const UNSCOPED: readonly Group[] = [
     reason: "Jobs sweep all organizations; what they find names its organization.",
     callers: JOBS,
     functions: {
-      findChainsBehind: "the export of the audit trail as it grows: every chain",
+      findLaggingChains: "the export of the audit trail as it grows: every chain",
       findConfirmed: "the same",
       setConfirmed: "the same, when a target has it",
       findRowsAfter: "the same: the rows of a chain, of the installation's, too",

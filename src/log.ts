@@ -50,7 +50,7 @@ export function flushLog(): void {
 }
 
 /** Writes a message to standard error in addition to the log, when the log is in a file. */
-export function tellOnStandardError(facts: object, message: string): void {
+export function echoOnStandardError(facts: object, message: string): void {
   createLog("warn").warn(facts, message);
 }
 

@@ -17,7 +17,7 @@ const WARN_EVERY = 10;
 /** Checks of the machine that a server needs in addition to the database, repeated at an interval. */
 export interface MachineChecks {
   /** Checks the disk and the key file. Never rejects. */
-  look(): Promise<void>;
+  check(): Promise<void>;
   /** Returns the problems that the last check found. */
   problems(): readonly Problem[];
   /** Returns the conditions that the operator should know about but that do not make the server unready. */
@@ -43,7 +43,7 @@ export function createMachineChecks(options: MachineCheckOptions): MachineChecks
   let looks = 0;
   const keyCheck = createKeyCheck(options);
   return {
-    async look() {
+    async check() {
       const reasons = await Promise.all([diskProblem(options), keyCheck()]);
       const [disk, keys] = reasons;
       found = [

@@ -278,7 +278,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     transport: createInMemoryTransport({ routes, admission, newId }),
     metrics: [...sources, () => writeMetrics(store), installationMetrics(store, deps.now)],
     async listen() {
-      await machine.look();
+      await machine.check();
       const { url } = await listener.listen();
       baseUrl ||= url;
       running = startJobs(jobs, log, () => store.leads());
@@ -288,7 +288,7 @@ export function buildServer(config: Config, deps: ServerDependencies): Server {
     async reload(changed) {
       if (changed.providers) providers = serveProviders(changed.providers);
       if (changed.machineIssuers) machineTokens.use(changed.machineIssuers);
-      await certificate?.look();
+      await certificate?.renew();
     },
     async close() {
       readiness.drain();

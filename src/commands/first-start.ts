@@ -63,7 +63,7 @@ There is no organization any more: make one with "chartroom organization create"
 `;
 
 /** Writes the first token to the file of the settings, or has it printed. @returns what is printed */
-export async function tellFirstTokens(file: string, url: string, first: FirstTokens): Promise<string> {
+export async function deliverFirstTokens(file: string, url: string, first: FirstTokens): Promise<string> {
   if (file === "") return welcome(url, first);
   await writeFile(file, `${first.token}\n`, { mode: 0o600, flag: "wx" }).catch((error) => {
     throw new StartError(

@@ -6,7 +6,7 @@ import { readMachineIssuers } from "../config/machine-issuers.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
 import { readOtlpHeaders } from "../config/otlp-headers.ts";
 import { readSignInProviders, type SignInProvider } from "../config/sign-in-providers.ts";
-import { createLog, type Log, tellOnStandardError } from "../log.ts";
+import { createLog, echoOnStandardError, type Log } from "../log.ts";
 import { type LogFile, openLogFile } from "../log-file.ts";
 import { SpanMeasures } from "../metrics/span-measures.ts";
 import { buildServer, type Server } from "../server.ts";
@@ -19,13 +19,13 @@ import {
 import { findNewestAuditTime } from "../store/record/audit-log.ts";
 import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
-import { type FirstTokens, firstTokens, NO_ORGANIZATION, tellFirstTokens } from "./first-start.ts";
+import { deliverFirstTokens, type FirstTokens, firstTokens, NO_ORGANIZATION } from "./first-start.ts";
 import { makeFolder } from "./folders/file-access.ts";
 import { lockData, openData, requireBeginning, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback } from "./preflight.ts";
 import { keepServerUrl } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
-import { healthFigures, seldom, serveTelemetry, traceCalls } from "./telemetry/telemetry.ts";
+import { atMostOnceAMinute, healthFigures, serveTelemetry, traceCalls } from "./telemetry/telemetry.ts";
 
 /**
  * Lets V8 make all objects in the young generation. It would learn where objects outlive a collection, and make those
@@ -127,7 +127,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       keepServerUrl(config.dataDir, url);
       // An operator who removed the last organization wants no new one, and no administrator's token in
       // the log of a service.
-      if (first !== undefined) terminal.print(await tellFirstTokens(config.firstTokenFile, url, first));
+      if (first !== undefined) terminal.print(await deliverFirstTokens(config.firstTokenFile, url, first));
       else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
       // Of several servers at once, another may have made it, with other keys.
       else await requireKeys(config, store, keys);
@@ -167,8 +167,8 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
 function openLog({ logFile: path, logFileSize, logFiles: files }: Config): LogFile | undefined {
   if (path === "") return undefined;
   // On a full disk each line fails.
-  const onFailure = seldom((err) =>
-    tellOnStandardError({ err }, "the log file cannot be written or exchanged"),
+  const onFailure = atMostOnceAMinute((err) =>
+    echoOnStandardError({ err }, "the log file cannot be written or exchanged"),
   );
   try {
     return openLogFile({ path, maxBytes: logFileSize * 1024 * 1024, files, onFailure });

@@ -4,10 +4,10 @@ import { AUDIT_EXPORT } from "../domain/record/audit-position.ts";
 import type { ChainHead } from "../domain/record/audit-verification.ts";
 import { auditMacOf, type Keys } from "../keys.ts";
 import {
-  type ChainBehind,
-  findChainsBehind,
   findConfirmed,
+  findLaggingChains,
   findRowsAfter,
+  type LaggingChain,
   setConfirmed,
 } from "../store/record/audit-export.ts";
 import type { Store } from "../store/store.ts";
@@ -57,7 +57,7 @@ export async function exportAudit(
   const mac = auditMacOf(keys);
   let exported = 0;
   while (!draining?.aborted) {
-    const behind = await findChainsBehind(store.reader, mac, sink.target, CHAINS_AT_ONCE);
+    const behind = await findLaggingChains(store.reader, mac, sink.target, CHAINS_AT_ONCE);
     const batch = await nextBatch(store, behind);
     const { lines, reached } = batch;
     if (lines.length === 0) break;
@@ -71,7 +71,7 @@ export async function exportAudit(
   return exported;
 }
 
-async function nextBatch(store: Store, behind: readonly ChainBehind[]): Promise<Batch> {
+async function nextBatch(store: Store, behind: readonly LaggingChain[]): Promise<Batch> {
   const batch: Batch = { lines: [], reached: new Map(), bytes: 0 };
   for (const { chain, confirmed, anchor } of behind) {
     if (anchor && !isFull(batch))

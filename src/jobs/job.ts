@@ -32,7 +32,7 @@ export interface JobContext {
   /** The disk and the key file of this server. */
   readonly machine: {
     /** Checks them. Never rejects. */
-    look(): Promise<void>;
+    check(): Promise<void>;
     /** Returns the problems that the last check found. */
     problems(): readonly { readonly check: string; readonly reason: string }[];
   };

@@ -6,7 +6,7 @@ import {
   endWaiting,
   findHeldGroups,
   findLongWaits,
-  findUntoldWork,
+  findUnnotifiedWork,
   type HeldGroup,
   setWaiting,
 } from "../store/runner/held-work.ts";
@@ -56,7 +56,7 @@ async function followGroup(store: Store, group: HeldGroup): Promise<void> {
     async (tx) => {
       // It may have changed since.
       if (await isKeeperConnected(tx.db, scope, group)) return endWaiting(tx, scope, group);
-      for (const work of await findUntoldWork(tx.db, scope, group, WORKS_PER_RUN)) {
+      for (const work of await findUnnotifiedWork(tx.db, scope, group, WORKS_PER_RUN)) {
         await beginWait(tx, scope, work, handlerOf);
       }
     },

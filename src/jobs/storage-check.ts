@@ -41,7 +41,7 @@ export const machineCheckJob: JobFactory = ({ machine, log }) => {
     everyMs: EVERY_MS,
     isLocal: true,
     async run() {
-      await machine.look();
+      await machine.check();
       const found = new Map(machine.problems().map(({ check, reason }) => [check, reason]));
       for (const [check, reason] of found)
         if (!known.has(check)) log.error({ check, reason }, "the server is not ready");

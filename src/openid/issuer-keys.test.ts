@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "@jest/globals";
 import { startTokenIssuer, type TokenIssuer } from "../../test/harness/token-issuer.ts";
-import { ASK_AGAIN_MS, KEYS_MS } from "./issuer-keys.ts";
+import { KEYS_MS, MIN_REFETCH_MS } from "./issuer-keys.ts";
 import { createMachineTokens, type MachineTokens } from "./machine-tokens.ts";
 
 const started: TokenIssuer[] = [];
@@ -47,7 +47,7 @@ describe("the keys of an issuer", () => {
   test("are asked for again for a key that is not there, at most every 30 seconds", async () => {
     await read(await issuer.sign());
     await issuer.rotate("second");
-    now += ASK_AGAIN_MS - 1;
+    now += MIN_REFETCH_MS - 1;
     expect(await read(await issuer.sign())).toBe(NO_KEY);
     expect(keysAsked()).toBe(1);
     now += 1;
@@ -56,7 +56,7 @@ describe("the keys of an issuer", () => {
     for (let each = 0; each < 5; each++)
       expect(await read(await issuer.sign({}, { kid: "made up" }))).toBe(NO_KEY);
     expect(keysAsked()).toBe(2);
-    now += ASK_AGAIN_MS;
+    now += MIN_REFETCH_MS;
     const many = await Promise.all(
       [1, 2, 3, 4].map(async () => read(await issuer.sign({}, { kid: "made up" }))),
     );
@@ -66,7 +66,7 @@ describe("the keys of an issuer", () => {
 
   test("stay in use while a key that is not there is asked for in vain", async () => {
     await read(await issuer.sign());
-    now += ASK_AGAIN_MS;
+    now += MIN_REFETCH_MS;
     issuer.answers.set("/keys", { status: 500, body: {} });
     const unknown = read(await issuer.sign({}, { kid: "made up" }));
     expect(await read(await issuer.sign())).toMatch(/^repo:/);
@@ -74,7 +74,7 @@ describe("the keys of an issuer", () => {
     expect(await read(await issuer.sign())).toMatch(/^repo:/);
     expect(await read(await issuer.sign({}, { kid: "made up" }))).toBe(FAILED);
     expect(keysAsked()).toBe(2);
-    now += KEYS_MS - ASK_AGAIN_MS;
+    now += KEYS_MS - MIN_REFETCH_MS;
     expect(await read(await issuer.sign())).toBe(FAILED);
   });
 
@@ -90,7 +90,7 @@ describe("the keys of an issuer", () => {
     issuer.answers.set("/keys", { status: 500, body: {} });
     expect(await read(await issuer.sign())).toBe(FAILED);
     issuer.answers.clear();
-    now += ASK_AGAIN_MS - 1;
+    now += MIN_REFETCH_MS - 1;
     expect(await read(await issuer.sign())).toBe(FAILED);
     expect(keysAsked()).toBe(1);
     now += 1;

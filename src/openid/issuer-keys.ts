@@ -12,7 +12,7 @@ export interface AskedIssuer {
 export const KEYS_MS = 15 * 60_000;
 
 /** Minimum time between two requests for an unknown key, or to an issuer that has failed. */
-export const ASK_AGAIN_MS = 30_000;
+export const MIN_REFETCH_MS = 30_000;
 
 /** Limits of a response: discovery documents and keys of large issuers are below 100 kB. */
 const LIMITS: ScmLimits = { timeoutMs: 10_000, responseBytes: 512 * 1_024, knownHosts: 0 };
@@ -53,7 +53,7 @@ export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVeri
   const current = (): Asked => {
     // Cached keys are used even while a request runs or fails: anyone can cause requests by naming an unknown key.
     if (answered && now() - answered.at < KEYS_MS) return answered;
-    if (!last || now() - last.at >= (last.hasFailed ? ASK_AGAIN_MS : KEYS_MS)) return ask();
+    if (!last || now() - last.at >= (last.hasFailed ? MIN_REFETCH_MS : KEYS_MS)) return ask();
     return last;
   };
   return async (header, token): Promise<CryptoKey> => {
@@ -66,7 +66,7 @@ export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVeri
     } catch (error) {
       // The issuer may have a new key by now. Unknown keys do not cause more requests than the interval allows.
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-      const newest = last && now() - last.at < ASK_AGAIN_MS ? last : ask();
+      const newest = last && now() - last.at < MIN_REFETCH_MS ? last : ask();
       if (newest === used) throw error;
       return (await (
         await newest.keys

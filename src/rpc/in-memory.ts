@@ -11,7 +11,7 @@ import {
   contentTypeUnaryJson,
   createTransport,
 } from "@connectrpc/connect/protocol-connect";
-import { tellsStartKey } from "../services/call/plain-stream.ts";
+import { announcesStartKey } from "../services/call/plain-stream.ts";
 import type { Admission } from "./access/admission.ts";
 import type { CallRecord } from "./access/call-record.ts";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.ts";
@@ -108,7 +108,7 @@ export function createJsonCalls(admission: Admission, parseElsewhere: ParseElsew
       contextValues
         .set(largeMessagesKey, stream.large)
         .set(streamPlacesKey, stream.places)
-        .set(tellsStartKey, true);
+        .set(announcesStartKey, true);
     }
     const bytes = rejected ? call.json : await readJson(route, call, contextValues, parseElsewhere);
     const header = new Headers({ "content-type": stream ? contentTypeStreamJson : contentTypeUnaryJson });

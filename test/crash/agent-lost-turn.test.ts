@@ -29,7 +29,7 @@ afterAll(stopAll);
 const LOST = "error: the runner was lost in the middle of a turn";
 
 /** Starts a run that loses a turn with its runner, which comes back; with a message that waits. */
-async function loseTurn(server: ReachableServer, options: object): Promise<Conversation> {
+async function recordLostTurn(server: ReachableServer, options: object): Promise<Conversation> {
   const runner = await startRegisteredRunner(server);
   const conversation = await startConversation(server, options);
   await conversation.say("first", "echo before");
@@ -50,7 +50,7 @@ test("a turn that is lost with its runner is asked for again, by the command, an
   const server = await startHostedServer({ args: LONG_LEASES });
   const logFile = join(temporaryFolder(), "got");
   await addScriptedAgent(server, logFile);
-  const conversation = await loseTurn(server, { holdAfterLostTurn: true });
+  const conversation = await recordLostTurn(server, { holdAfterLostTurn: true });
   await conversation.untilPhase("WAITING_FOR_INPUT");
   const { status } = await conversation.get();
   expect(status.lostTurn).toMatchObject({ inputId: "long", holdsQueue: true });
@@ -85,7 +85,7 @@ test("an agent of the protocol is asked again for a lost turn, or goes on withou
   ]);
   const options = ["--form", "acp", "--command", program, "--default", "--data-dir", server.dataDir];
   expect((await runHostedCommand(["agent", "add", "acp", ...options])).code).toBe(0);
-  const conversation = await loseTurn(server, { holdAfterLostTurn: true });
+  const conversation = await recordLostTurn(server, { holdAfterLostTurn: true });
   await conversation.untilPhase("WAITING_FOR_INPUT");
   await conversation.send({ controlInput: { retryTurn: {} } });
   await until(conversation.output, (said) => said.filter((words) => words === "working").length === 2);
@@ -122,7 +122,7 @@ test("who approves what a lost turn has asked for reads which command asks for t
 test("without the option a run goes on by itself after a lost turn, as ever", async () => {
   const server = await startHostedServer({ args: LONG_LEASES });
   await addScriptedAgent(server, join(temporaryFolder(), "got"));
-  const conversation = await loseTurn(server, {});
+  const conversation = await recordLostTurn(server, {});
   await conversation.untilOutput("next");
   await conversation.untilIdle();
   const said = conversation.output().filter((words) => !words.startsWith("step "));

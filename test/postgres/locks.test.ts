@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import pg from "pg";
-import { holdPresence, lockForMigration, lockForWrite, tryToLead } from "../../src/store/postgres/locks.ts";
+import {
+  holdPresence,
+  lockForMigration,
+  lockForWrite,
+  tryBecomeLeader,
+} from "../../src/store/postgres/locks.ts";
 import { builderOf } from "../../src/store/query-builder.ts";
 import { type Lock, type Reader, type Store, SYSTEM, within } from "../../src/store/store.ts";
 import {
@@ -51,7 +56,7 @@ test("no lock is that of another purpose, whatever the ids of organizations are"
     ...(await exceptInstallation([null])),
     ...(await held(() => lockForMigration(client))),
     ...(await held(() => holdPresence(client, "alone"))),
-    ...(await held(() => tryToLead(client))),
+    ...(await held(() => tryBecomeLeader(client))),
   ];
   const ofOrganizations = await exceptInstallation(["installation", "common", "shared", "1"]);
   await client.end();

@@ -205,7 +205,7 @@ describe("a look at the files that takes long", () => {
     });
     const report = await run(
       {
-        signMs: 1,
+        progressIntervalMs: 1,
         onProgress(stage, line) {
           if (stage === "looking" && line.startsWith("for ")) words.add(line);
           if (words.size === 3) said.resolve();

@@ -131,7 +131,7 @@ describe("the log next to the file", () => {
   });
 });
 
-test("a thread of upkeep that ends is replaced once the log has grown again", async () => {
+test("a thread of maintenance that ends is replaced once the log has grown again", async () => {
   const file = join(dataDir, DATABASE_FILE);
   const link = join(temporaryFolder(), "link");
   // Nothing can be opened there yet.
@@ -140,8 +140,8 @@ test("a thread of upkeep that ends is replaced once the log has grown again", as
   const insert = writing.prepare("insert into fact (name, value) values (?, ?)");
   let count = 0;
   const grow = () => insert.run(`fact ${count++}`, "x".repeat(CHECKPOINT_PAGES * 4096));
-  const upkeep = new Maintenance(link);
-  const checkpoints = new Checkpoints(upkeep, writing);
+  const maintenance = new Maintenance(link);
+  const checkpoints = new Checkpoints(maintenance, writing);
   grow();
   await checkpoints.keepShort();
   rmSync(link);
@@ -155,27 +155,27 @@ test("a thread of upkeep that ends is replaced once the log has grown again", as
     (pages) => pages > 0,
   );
   await checkpoints.close();
-  await upkeep.close();
+  await maintenance.close();
   writing.close();
 });
 
-test("a pass waits for its turn while the thread of upkeep is at another order", async () => {
+test("a pass waits for its turn while the thread of maintenance is at another order", async () => {
   const file = join(dataDir, DATABASE_FILE);
   const writing = new Database(file);
-  const upkeep = new Maintenance(file);
-  const checkpoints = new Checkpoints(upkeep, writing);
+  const maintenance = new Maintenance(file);
+  const checkpoints = new Checkpoints(maintenance, writing);
   const copied = () => (writing.pragma("wal_checkpoint(NOOP)") as [{ checkpointed: number }])[0].checkpointed;
   writing
     .prepare("insert into fact (name, value) values ('large', ?)")
     .run("x".repeat(CHECKPOINT_PAGES * 4096));
-  const started = upkeep.start();
+  const started = maintenance.start();
   await checkpoints.keepShort();
   await started;
-  expect(await upkeep.order({ start: true })).toEqual({});
+  expect(await maintenance.order({ start: true })).toEqual({});
   expect(copied()).toBe(0);
   await checkpoints.keepShort();
   await checkpoints.close();
   expect(copied()).toBeGreaterThan(0);
-  await upkeep.close();
+  await maintenance.close();
   writing.close();
 });

@@ -19,7 +19,7 @@ import {
 import { findEnded, findPastCount } from "../../src/store/access/retention/ended.ts";
 import { removeParts } from "../../src/store/access/retention/parts.ts";
 import { findHolders } from "../../src/store/access/retention/removable.ts";
-import { findTakenAway } from "../../src/store/access/retention/removal.ts";
+import { findHidden } from "../../src/store/access/retention/removal.ts";
 import { findContinuation, findEarlierParts, wholeOutput } from "../../src/store/agent/agent-conversation.ts";
 import { findLastSeenId, findUnseenInput, hasUnseenInput } from "../../src/store/agent/agent-delivery.ts";
 import { findAgentExecutionPage } from "../../src/store/agent/agent-execution-list.ts";
@@ -645,7 +645,7 @@ test("what has ended is found by its end, and what retention has taken away by t
     await findEnded(db, scope, { table, before: 1 }, after, 10);
     await findEnded(db, scope, { table, before: 1, upTo: { id: "z", workflowId: undefined } }, after, 10);
     await findPastCount(db, scope, table, undefined, 10);
-    await findTakenAway(db, scope, table, 10);
+    await findHidden(db, scope, table, 10);
   }
   await findPastCount(db, scope, "workflow_execution", "w", 10);
   await findHolders(db, scope, ["a"]);

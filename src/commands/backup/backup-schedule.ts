@@ -17,8 +17,8 @@ export interface ScheduledBackup extends BackupFolder {
 /** After a copy that failed, the next is tried this much later, or when the schedule says, if that is earlier. */
 const RETRY_MS = 600_000;
 
-/** The clock of the machine is looked at as often: it may be set, and the machine may sleep. */
-const LOOK_MS = 60_000;
+/** The clock of the machine is checked as often: it may be set, and the machine may sleep. */
+const CHECK_INTERVAL_MS = 60_000;
 
 /**
  * Makes copies of the data whenever they are due, until it is stopped. One that came due while nothing made it, or the
@@ -49,11 +49,11 @@ export function startSchedule(config: Config, backup: ScheduledBackup, terminal:
   };
   const wait = (until: number) => {
     if (isStopped) return;
-    const look = () => {
+    const check = () => {
       if (now() < until) wait(until);
       else running = run();
     };
-    timer = setTimeout(look, Math.min(Math.max(0, until - now()), LOOK_MS));
+    timer = setTimeout(check, Math.min(Math.max(0, until - now()), CHECK_INTERVAL_MS));
   };
   const run = async () => {
     const startedAt = now();

@@ -4,7 +4,7 @@ import { type DataConfig, keyFileOf } from "../../config/config.ts";
 import { copyRows } from "../../store/copy-rows.ts";
 import { backUp, restore } from "../../store/sqlite/backup.ts";
 import { readFile, writeFile } from "../../store/sqlite/portable.ts";
-import { asFileError, isUnwritten, makeFolder, writeProblem } from "../folders/file-access.ts";
+import { asFileError, isDatabaseWriteFailure, makeFolder, writeProblem } from "../folders/file-access.ts";
 import { placeOf } from "../open-data.ts";
 import { addressOf, aloneOnDatabase, asDatabaseError } from "../open-database.ts";
 import { StartError } from "../start-error.ts";
@@ -96,7 +96,9 @@ async function asStartError(target: string, work: () => Promise<unknown>): Promi
     // An error of the system names a draft, and has no words for people.
     const { syscall, message } = error as NodeJS.ErrnoException;
     const sentence =
-      syscall || isUnwritten(error) ? `${target} cannot be written: ${writeProblem(error)}` : message;
+      syscall || isDatabaseWriteFailure(error)
+        ? `${target} cannot be written: ${writeProblem(error)}`
+        : message;
     throw new StartError(sentence, { cause: error });
   }
 }

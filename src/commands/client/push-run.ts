@@ -72,8 +72,8 @@ const CHECKS: Readonly<Record<Checks, string>> = {
   [Checks.FAILED]: "its checks have failed",
   [Checks.PASSED]: "its checks have passed",
 };
-/** Interval at which an approval is looked at. */
-const LOOK_MS = 2_000;
+/** Interval at which the state of the approval is read. */
+const POLL_INTERVAL_MS = 2_000;
 
 /** Pushes what a run has changed. @throws StartError */
 export async function pushRun(
@@ -135,7 +135,8 @@ async function decided(
     }
     if (!wait || state !== State.WAITING_FOR_APPROVAL) return result;
     tell(`waiting for the approval ${approvalId}`);
-    while ((await getApproval(access, approvalId)).state === ApprovalState.PENDING) await pause(LOOK_MS);
+    while ((await getApproval(access, approvalId)).state === ApprovalState.PENDING)
+      await pause(POLL_INTERVAL_MS);
   }
 }
 

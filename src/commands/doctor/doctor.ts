@@ -1,9 +1,9 @@
 import { type Config, ConfigError, readConfig } from "../../config/config.ts";
 import type { Flags, Terminal } from "../definitions/command-line.ts";
+import { checkData } from "./check-data.ts";
+import { checkFolder } from "./check-folder.ts";
+import { checkDisk, checkIsolation, checkKeys, checkSettings } from "./check-machine.ts";
 import { type Finding, note, reportOf, wrong } from "./finding.ts";
-import { lookAtData } from "./look-at-data.ts";
-import { lookAtFolder } from "./look-at-folder.ts";
-import { lookAtDisk, lookAtIsolation, lookAtKeys, lookAtSettings } from "./look-at-machine.ts";
 
 /** The result of `chartroom doctor`. */
 export interface Diagnosis {
@@ -30,17 +30,17 @@ async function findAll(flags: Flags, terminal: Terminal, now: () => number): Pro
     const others = note("settings", "nothing else was looked at", "run this again when they can be used");
     return [...error.problems.map((problem) => wrong("settings", problem)), others];
   }
-  const settings = lookAtSettings(config, now());
-  const folder = lookAtFolder(config);
+  const settings = checkSettings(config, now());
+  const folder = checkFolder(config);
   // What is in a folder that cannot be used is not found wrong once more.
   if (folder.some(({ level }) => level === "wrong") && !config.databaseUrl) return [...settings, ...folder];
-  const { findings: keys, ids: keyIds } = lookAtKeys(config);
+  const { findings: keys, ids: keyIds } = checkKeys(config);
   return [
     ...settings,
     ...folder,
-    ...(await lookAtDisk(config)),
+    ...(await checkDisk(config)),
     ...keys,
-    ...(await lookAtData({ config, now, keyIds })),
-    ...(await lookAtIsolation(config, terminal)),
+    ...(await checkData({ config, now, keyIds })),
+    ...(await checkIsolation(config, terminal)),
   ];
 }

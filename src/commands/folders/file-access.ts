@@ -32,7 +32,7 @@ export function writeProblem(error: unknown): string {
 }
 
 /** Returns whether an error is that of a database file that could not be written. */
-export function isUnwritten(error: unknown): boolean {
+export function isDatabaseWriteFailure(error: unknown): boolean {
   return UNWRITTEN.test((error as { readonly code?: string }).code ?? "");
 }
 
@@ -44,7 +44,7 @@ export async function asFileError<T>(file: string, work: () => Promise<T>): Prom
   try {
     return await work();
   } catch (error) {
-    if (!isUnwritten(error)) throw error;
+    if (!isDatabaseWriteFailure(error)) throw error;
     throw new StartError(`${file} cannot be written: ${writeProblem(error)}`, { cause: error });
   }
 }

@@ -79,7 +79,7 @@ export async function traceCalls(
   // Loaded on demand, with the packages that it brings.
   const { startTracing } = await import("../../tracing/tracing.ts");
   // A collector that is away fails each export.
-  const onFailure = seldom((err) =>
+  const onFailure = atMostOnceAMinute((err) =>
     log.warn({ err }, "spans of traces were not sent; chartroom_spans_dropped_total counts them"),
   );
   const { version } = packageJson;
@@ -89,7 +89,7 @@ export async function traceCalls(
 }
 
 /** Returns a function that tells of a failure once a minute at most. */
-export function seldom(tell: (error: unknown) => void): (error: unknown) => void {
+export function atMostOnceAMinute(tell: (error: unknown) => void): (error: unknown) => void {
   let calledAt = Number.NEGATIVE_INFINITY;
   return (error) => {
     if (performance.now() - calledAt < TELL_EVERY_MS) return;

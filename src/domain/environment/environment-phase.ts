@@ -44,7 +44,7 @@ export function needsWork(environment: Environment): boolean {
 }
 
 /** Returns whether the environment is being started for the first time. */
-export function isBeingMade({ status }: Environment): boolean {
+export function isBeingCreated({ status }: Environment): boolean {
   return status?.phase === Phase.CREATING || status?.phase === Phase.STARTING;
 }
 

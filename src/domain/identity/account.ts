@@ -56,10 +56,10 @@ export function accountMessage(
  */
 export function mailboxOf(email: string): string {
   const at = email.lastIndexOf("@") + 1;
-  return email.slice(0, at) + plainLower(email.slice(at));
+  return email.slice(0, at) + toLowerAscii(email.slice(at));
 }
 
 /** Returns a text with A to Z in lower case. Other letters stay: some would become the lower case of a different letter. */
-export function plainLower(text: string): string {
+export function toLowerAscii(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

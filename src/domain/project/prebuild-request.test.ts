@@ -4,7 +4,7 @@ import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { PrebuildPhase as Phase } from "#gen/service/v1/prebuild_pb.js";
 import type { Prebuild, PrebuildState } from "./prebuild.ts";
 import { phaseOf, prebuildMessage, statesOf } from "./prebuild-message.ts";
-import { isToCancel, requireNoneUnfinished, requirePrebuildsKnown } from "./prebuild-request.ts";
+import { needsCancelling, requireNoneUnfinished, requirePrebuildsKnown } from "./prebuild-request.ts";
 
 const STATES: readonly PrebuildState[] = [
   "waiting",
@@ -52,7 +52,7 @@ describe("what callers may ask of a prebuild", () => {
   test("is to cancel it while it waits or runs, and again once it is cancelled", () => {
     const outcomes = STATES.map((state) => {
       try {
-        return [state, isToCancel(inState(state))];
+        return [state, needsCancelling(inState(state))];
       } catch {
         return [state, "refused"];
       }

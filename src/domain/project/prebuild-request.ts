@@ -59,7 +59,7 @@ export function requireNoneUnfinished(prebuilds: readonly Prebuild[]): void {
  * Returns whether a prebuild is still to be cancelled; false for one that is, or is about to be.
  * @throws DomainError PHASE_UNSUITABLE for one that has ended, fails or is being deleted
  */
-export function isToCancel(prebuild: Prebuild): boolean {
+export function needsCancelling(prebuild: Prebuild): boolean {
   const { state } = prebuild;
   if (state === "cancelling" || state === "cancelled") return false;
   if (state === "waiting" || state === "running") return true;

@@ -10,7 +10,13 @@ import {
 import { ForkEgress } from "#gen/service/v1/fork_work_pb.js";
 import { RunnerPolicy as Policy } from "#gen/service/v1/runner_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
-import { neededPolicies, offeredTo, policiesWithout, policySet, saidToKeep } from "./kept-policies.ts";
+import {
+  neededPolicies,
+  offeredTo,
+  policiesWithout,
+  policySet,
+  supportedPoliciesOf,
+} from "./kept-policies.ts";
 
 const { RUNNING, STOPPED } = EnvironmentPhase;
 const environment = (
@@ -81,10 +87,10 @@ test("nothing is needed to stop an environment, or without one", () => {
 
 test("a runner that says nothing is offered all but work that a fork began; unknown numbers say nothing", () => {
   const all = policySet([Policy.VETO_EXEC, Policy.EGRESS, Policy.FORK_WORK, Policy.FORK_EGRESS]);
-  expect(policiesWithout(all, offeredTo(saidToKeep(undefined)))).toBe(
+  expect(policiesWithout(all, offeredTo(supportedPoliciesOf(undefined)))).toBe(
     policySet([Policy.FORK_WORK, Policy.FORK_EGRESS]),
   );
   const said = { policies: [Policy.VETO_EXEC, 31 as Policy, 33 as Policy, -1 as Policy] };
-  expect(saidToKeep(said as never)).toBe(policySet([Policy.VETO_EXEC]));
-  expect(saidToKeep({ policies: [] } as never)).toBe(0);
+  expect(supportedPoliciesOf(said as never)).toBe(policySet([Policy.VETO_EXEC]));
+  expect(supportedPoliciesOf({ policies: [] } as never)).toBe(0);
 });

@@ -43,7 +43,7 @@ const UNSAID: PolicySet = policySet(
 );
 
 /** Returns the set that a runner says to keep; null for one that does not say. */
-export function saidToKeep(said: KeptPolicies | undefined): PolicySet | null {
+export function supportedPoliciesOf(said: KeptPolicies | undefined): PolicySet | null {
   return said ? policySet(said.policies) : null;
 }
 

@@ -9,7 +9,7 @@ import {
   RunnerStatusSchema,
 } from "#gen/service/v1/runner_pb.js";
 import { inUse, phaseUnsuitable } from "../error.ts";
-import { keptPoliciesOf, type PolicySet, saidToKeep } from "./kept-policies.ts";
+import { keptPoliciesOf, type PolicySet, supportedPoliciesOf } from "./kept-policies.ts";
 
 /**
  * Time without a heartbeat after which a runner is shown as inactive (contract,
@@ -100,7 +100,7 @@ export function connectedRunner(
     status.message === known.message &&
     (!isolation || isolation === known.isolation) &&
     (apiAgents === undefined || apiAgents === known.apiAgents) &&
-    (keptPolicies === undefined || keptPolicies === saidToKeep(known.keptPolicies));
+    (keptPolicies === undefined || keptPolicies === supportedPoliciesOf(known.keptPolicies));
   return isUnchanged ? undefined : withStatus(present, status, now);
 }
 

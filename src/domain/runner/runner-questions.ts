@@ -19,7 +19,7 @@ export const MAX_QUESTIONS_OF_RUNNER = 8 * MAX_QUESTIONS_OF_CALLER;
 export const SILENT_MS = 140_000;
 
 /** The longest that a question may last, whatever progress there is: as long as one command of git. */
-export const LASTING_MS = 3_600_000;
+export const LONG_RUNNING_MS = 3_600_000;
 
 /** Returns the end of a question whose runner tells of progress. @param lastEnd the end that no progress puts off */
 export function endAfterProgress(now: number, lastEnd: number): number {

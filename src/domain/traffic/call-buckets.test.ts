@@ -75,8 +75,8 @@ describe("several servers", () => {
           admitted[second] = (admitted[second] ?? 0) + 1;
       for (const [index, teller] of servers.entries()) {
         if (ms % SECOND_MS !== 100 + 200 * index) continue;
-        for (const [key, calls] of teller.takeUnshared(10))
-          for (const other of servers) if (other !== teller) other.hear(key, calls, ms);
+        for (const [key, calls] of teller.takeUnsharedCalls(10))
+          for (const other of servers) if (other !== teller) other.subtractRemote(key, calls, ms);
       }
     }
     return admitted;
@@ -114,9 +114,9 @@ describe("several servers", () => {
   test("receive nothing about those who call little, until it is more", () => {
     const buckets = new CallBuckets(LIMIT);
     for (let calls = 0; calls < 9; calls++) buckets.take("little", 0);
-    expect(buckets.takeUnshared(10)).toEqual([]);
+    expect(buckets.takeUnsharedCalls(10)).toEqual([]);
     buckets.take("little", 30_000);
-    expect(buckets.takeUnshared(10)).toEqual([["little", 10]]);
-    expect(buckets.takeUnshared(10)).toEqual([]);
+    expect(buckets.takeUnsharedCalls(10)).toEqual([["little", 10]]);
+    expect(buckets.takeUnsharedCalls(10)).toEqual([]);
   });
 });

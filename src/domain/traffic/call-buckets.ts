@@ -89,7 +89,7 @@ export class CallBuckets {
   }
 
   /** Returns the calls to share with other servers, the most used first, and counts them as shared. */
-  takeUnshared(max: number): [key: string, calls: number][] {
+  takeUnsharedCalls(max: number): [key: string, calls: number][] {
     const least = Math.max(1, this.#perMs * SHARED_MS);
     const used = [...this.#young].filter(([, { unshared }]) => unshared >= least);
     const first = used.toSorted(([, one], [, other]) => other.unshared - one.unshared).slice(0, max);
@@ -101,7 +101,7 @@ export class CallBuckets {
   }
 
   /** Subtracts the calls that another server has accepted. */
-  hear(key: string, calls: number, now: number): void {
+  subtractRemote(key: string, calls: number, now: number): void {
     this.bucketOf(key, now).level -= calls;
   }
 

@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { bodyTooLarge, writeConnectError } from "../../rpc/error/error.ts";
 import type { BodyAccount } from "../../rpc/request/arriving-bytes.ts";
-import { freeWhole, join } from "../../rpc/request/free-chunk.ts";
+import { join, releaseBuffer } from "../../rpc/request/free-chunk.ts";
 
 /**
  * Maximum compression ratio of a body that unpacks to more than {@link FREE_BYTES}.
@@ -54,8 +54,8 @@ export async function unpack(
   } catch (error) {
     throw error instanceof ConnectError ? error : noGzip(error);
   }
-  freeWhole(packed);
-  return join(pieces, length, freeWhole);
+  releaseBuffer(packed);
+  return join(pieces, length, releaseBuffer);
 }
 
 function tooMuch(most: number, limitBytes: number): ConnectError {

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { TlsFiles } from "./tls-server.ts";
 
 /** Interval at which the certificate and key files are read: the maximum delay until a renewal is in use. */
-const LOOK_MS = 10_000;
+const CHECK_INTERVAL_MS = 10_000;
 
 export interface TlsRenewalOptions {
   readonly certFile: string;
@@ -27,16 +27,16 @@ export class TlsRenewal {
   #used: TlsFiles;
   #failed = "";
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #renewing: Promise<void> | undefined;
 
   constructor(options: TlsRenewalOptions) {
     this.#options = options;
     this.#used = options.used;
   }
 
-  /** Starts to read the files every {@link LOOK_MS}. */
+  /** Starts to read the files every {@link CHECK_INTERVAL_MS}. */
   start(): void {
-    this.#timer = setInterval(() => void this.look(), LOOK_MS).unref();
+    this.#timer = setInterval(() => void this.renew(), CHECK_INTERVAL_MS).unref();
   }
 
   stop(): void {
@@ -44,13 +44,13 @@ export class TlsRenewal {
   }
 
   /** Reads the files now; resolves when their contents are in use or were found unusable. */
-  async look(): Promise<void> {
+  async renew(): Promise<void> {
     // One read at a time: otherwise an earlier read could bring back older files.
-    while (this.#looking) await this.#looking;
-    this.#looking = this.#read().finally(() => {
-      this.#looking = undefined;
+    while (this.#renewing) await this.#renewing;
+    this.#renewing = this.#read().finally(() => {
+      this.#renewing = undefined;
     });
-    await this.#looking;
+    await this.#renewing;
   }
 
   async #read(): Promise<void> {

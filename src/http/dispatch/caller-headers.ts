@@ -28,11 +28,11 @@ export function limitCaller(
   { caller }: CallRecord,
 ): ConnectError | undefined {
   const state = caller && limits.admit(caller);
-  return state && tellLimit(res, state);
+  return state && writeLimitHeaders(res, state);
 }
 
 /** Writes the headers of a limit. @returns the error with which the call must end */
-export function tellLimit(res: HttpResponse, state: LimitState): ConnectError | undefined {
+export function writeLimitHeaders(res: HttpResponse, state: LimitState): ConnectError | undefined {
   const { scope, limit, remaining, resetSeconds, refusal } = state;
   res.setHeader("ratelimit", `"${scope}";r=${remaining};t=${resetSeconds}`);
   if (limit !== undefined) res.setHeader("ratelimit-policy", `"${scope}";q=${limit};w=${WINDOW_SECONDS}`);

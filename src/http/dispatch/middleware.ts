@@ -12,7 +12,7 @@ import type { OutputBudget } from "../output/output-budget.ts";
 import { isReference } from "../reference/reference.ts";
 import { isScim } from "../scim/scim.ts";
 import { isSignIn } from "../sign-in/sign-in.ts";
-import { LIMIT_HEADERS, TOKEN_END_HEADER, tellLimit } from "./caller-headers.ts";
+import { LIMIT_HEADERS, TOKEN_END_HEADER, writeLimitHeaders } from "./caller-headers.ts";
 import type { ClientAddress } from "./client-address.ts";
 import { type Dispatch, writeError } from "./dispatch.ts";
 import { isWebhook } from "./webhook.ts";
@@ -92,7 +92,7 @@ export function createMiddleware(
     const output = openOutput(options.budget, req, res);
     const client = options.clientAddress(peer, req.headers["x-forwarded-for"]);
     const limited = options.limits.ofAddress(client);
-    const refusal = limited && tellLimit(res, limited);
+    const refusal = limited && writeLimitHeaders(res, limited);
     const requestId = options.newId();
     const traceparent = req.headers.traceparent as string | undefined;
     const trace = options.traces.begin(traceparent, requestId);

@@ -9,7 +9,7 @@ import type { Route } from "../../rpc/routes.ts";
 import { messageInQuery } from "../../rpc/stream/query-message.ts";
 import { StreamPlaces, streamPlacesKey } from "../../rpc/stream/stream-places.ts";
 import { streamBegunKey } from "../../services/call/call.ts";
-import { tellsStartKey } from "../../services/call/plain-stream.ts";
+import { announcesStartKey } from "../../services/call/plain-stream.ts";
 import type { BodyHold } from "../body/body-budget.ts";
 import { incomingBody } from "../body/incoming-body.ts";
 import { messageForm } from "../body/request-messages.ts";
@@ -57,7 +57,7 @@ export async function dispatchPlain(
   values
     .set(largeMessagesKey, large)
     .set(streamPlacesKey, places)
-    .set(tellsStartKey, true)
+    .set(announcesStartKey, true)
     .set(streamBegunKey, () => output.begin());
   const response = await runRoute(
     options,

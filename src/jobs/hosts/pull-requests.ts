@@ -23,8 +23,8 @@ const MAX_CONCURRENT_READINGS = 4;
 /** A reading takes up to three requests within this time. */
 const READING_TIMEOUT_MS = 30_000;
 
-/** The dependencies of {@link createPullRequestFollower}. */
-export interface FollowerContext {
+/** The dependencies of {@link createPullRequestSync}. */
+export interface PullRequestSyncContext {
   readonly store: Store;
   readonly keys: Pick<Keys, "open">;
   readonly scm: Pick<SourceControl, "readPullRequest">;
@@ -40,7 +40,7 @@ export interface FollowerContext {
  *
  * @returns a function that does one run of the job
  */
-export function createPullRequestFollower(parts: FollowerContext): () => Promise<void> {
+export function createPullRequestSync(parts: PullRequestSyncContext): () => Promise<void> {
   /** The time until which a host is not contacted, by organization and host; lost at a restart. */
   const notBefore = new Map<string, number>();
   return async () => {
@@ -81,7 +81,7 @@ function firstOfEachOrganization(found: readonly DuePullRequest[]): DuePullReque
 
 /** @returns the time for which the host must not be contacted, in milliseconds; 0 without one */
 async function followOne(
-  { store, keys, scm, draining }: FollowerContext,
+  { store, keys, scm, draining }: PullRequestSyncContext,
   { organizationId, id }: DuePullRequest,
 ): Promise<number> {
   const scope = { organizationId };
@@ -127,5 +127,5 @@ function toFailure(error: unknown, timeout: AbortSignal, host: string): ScmFailu
 export const pullRequestsJob: JobFactory = (context) => ({
   name: "pull_requests",
   everyMs: EVERY_MS,
-  run: createPullRequestFollower(context),
+  run: createPullRequestSync(context),
 });

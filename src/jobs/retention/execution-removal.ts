@@ -1,12 +1,12 @@
 import type { Keep } from "../../domain/policy/retention.ts";
 import {
+  EXECUTIONS_PER_BATCH,
   type ExecutionKind,
-  LOOKED_AT,
   type Past,
   pastExecutions,
   tableOf,
 } from "../../services/access/retention/past.ts";
-import { deleteMadeEnvironment } from "../../services/agent/agent-stop.ts";
+import { deleteCreatedEnvironment } from "../../services/agent/agent-stop.ts";
 import type { EndedTable } from "../../store/access/retention/ended.ts";
 import { findParts, removeParts } from "../../store/access/retention/parts.ts";
 import {
@@ -16,12 +16,12 @@ import {
   findRetries,
 } from "../../store/access/retention/removable.ts";
 import {
-  findTakenAway,
+  findHidden,
   hasApprovalsOfTaken,
+  hideAgentExecutions,
+  hideExecutions,
   removeApprovalsOfTaken,
   removeHead,
-  takeExecutionsAway,
-  takeRunsAway,
 } from "../../store/access/retention/removal.ts";
 import { removeUnownedChanges } from "../../store/environment/environment-changes.ts";
 import { removeUnownedConnections } from "../../store/environment/environment-connection.ts";
@@ -135,7 +135,7 @@ async function takeExecutions(
   reason: string,
 ): Promise<number> {
   const free = await withoutRetried(tx.db, scope, await findRemovableExecutions(tx.db, scope, ids));
-  await takeExecutionsAway(tx, scope, free, reason);
+  await hideExecutions(tx, scope, free, reason);
   return free.length;
 }
 
@@ -146,9 +146,9 @@ async function takeRuns(
   reason: string,
 ): Promise<number> {
   const free = await withoutHeld(tx.db, scope, await findRemovableRuns(tx.db, scope, ids));
-  const taken = await takeRunsAway(tx, scope, free, reason);
+  const taken = await hideAgentExecutions(tx, scope, free, reason);
   for (const { environmentId, createdEnvironment } of taken) {
-    if (createdEnvironment) await deleteMadeEnvironment(tx, scope, environmentId);
+    if (createdEnvironment) await deleteCreatedEnvironment(tx, scope, environmentId);
   }
   return taken.length;
 }
@@ -180,7 +180,7 @@ async function withoutRetried<T extends { readonly id: string }>(
 async function removeTaken(removal: ExecutionRemoval): Promise<void> {
   const { store, scope, kind, draining } = removal;
   for (;;) {
-    const taken = await findTakenAway(store.reader, scope, tableOf(kind), LOOKED_AT);
+    const taken = await findHidden(store.reader, scope, tableOf(kind), EXECUTIONS_PER_BATCH);
     for (const id of taken) {
       // Before the actions, whose removal would delete the approvals without a record.
       await removeApprovals(removal, id);
@@ -191,7 +191,7 @@ async function removeTaken(removal: ExecutionRemoval): Promise<void> {
       if (kind === "agentExecutions") await removeHeads(removal, [id]);
     }
     if (kind === "executions") await removeHeads(removal, taken);
-    if (taken.length < LOOKED_AT || draining?.aborted) return;
+    if (taken.length < EXECUTIONS_PER_BATCH || draining?.aborted) return;
   }
 }
 

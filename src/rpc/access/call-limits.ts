@@ -84,7 +84,7 @@ export function createCallLimits(
     const id = PRESENCE.exec(text)?.[1];
     if (id !== undefined && !seen.has(id)) toldAt = Number.NEGATIVE_INFINITY;
     if (id !== undefined) seen.set(id, now());
-    for (const [scope, key, calls] of parseShared(text)) buckets[scope].hear(key, calls, now());
+    for (const [scope, key, calls] of parseShared(text)) buckets[scope].subtractRemote(key, calls, now());
   });
   const refusal = (scope: CallScope, waitMs: number, limit?: number): LimitState => {
     refused.set(scope, (refused.get(scope) ?? 0) + 1);
@@ -129,7 +129,7 @@ export function createCallLimits(
     exchange() {
       if (!others) return;
       const shared = SHARED_SCOPES.flatMap((scope) =>
-        buckets[scope].takeUnshared(MAX_SHARED_KEYS).map(([key, calls]) => `${scope} ${calls} ${key}`),
+        buckets[scope].takeUnsharedCalls(MAX_SHARED_KEYS).map(([key, calls]) => `${scope} ${calls} ${key}`),
       );
       divide();
       if (serverId !== "" && now() - toldAt >= PRESENCE_MS) {

@@ -1,5 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { freeWhole } from "./free-chunk.ts";
+import { releaseBuffer } from "./free-chunk.ts";
 
 /** Counts the bytes of one request body that are in memory. */
 export interface BodyAccount {
@@ -69,7 +69,7 @@ export class ArrivingBytes {
 
   /** Releases the memory at once. */
   free(): void {
-    freeWhole(this.#bytes);
+    releaseBuffer(this.#bytes);
     this.#bytes = new Uint8Array();
   }
 
@@ -78,6 +78,6 @@ export class ArrivingBytes {
     // The system allocates memory as bytes are written to it.
     this.#bytes = new Uint8Array(Math.min(this.#lengthBytes, Math.max(least, GROWTH * former.length)));
     this.#bytes.set(former.subarray(0, this.#filled));
-    freeWhole(former);
+    releaseBuffer(former);
   }
 }

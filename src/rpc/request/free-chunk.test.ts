@@ -1,5 +1,5 @@
 import { describe, expect, test } from "@jest/globals";
-import { freeChunk, freeWhole, join } from "./free-chunk.ts";
+import { freeChunk, join, releaseBuffer } from "./free-chunk.ts";
 
 describe("the memory of a piece", () => {
   test.each([
@@ -13,7 +13,7 @@ describe("the memory of a piece", () => {
 
   test("that is a part of other memory is left alone", () => {
     const memory = new Uint8Array(10);
-    freeWhole(memory.subarray(1));
+    releaseBuffer(memory.subarray(1));
     expect(memory).toHaveLength(10);
   });
 });
@@ -22,7 +22,7 @@ test("pieces are put together in their order, and none is there any more when th
   const pieces = [new Uint8Array([1, 2]), new Uint8Array(), new Uint8Array([3])];
   const left: number[] = [];
   const whole = join(pieces, 3, (piece) => {
-    freeWhole(piece);
+    releaseBuffer(piece);
     left.push(pieces.filter(({ buffer }) => !buffer.detached).length);
   });
   expect([...whole]).toEqual([1, 2, 3]);

@@ -7,7 +7,7 @@
  * @param chunk not to be used afterwards
  */
 export function freeChunk({ httpVersionMajor }: { httpVersionMajor: number }, chunk: Uint8Array): void {
-  if (httpVersionMajor === 1) freeWhole(chunk);
+  if (httpVersionMajor === 1) releaseBuffer(chunk);
 }
 
 /**
@@ -15,7 +15,7 @@ export function freeChunk({ httpVersionMajor }: { httpVersionMajor: number }, ch
  *
  * @param bytes not to be used afterwards
  */
-export function freeWhole(bytes: Uint8Array): void {
+export function releaseBuffer(bytes: Uint8Array): void {
   if (bytes.byteLength === bytes.buffer.byteLength) (bytes.buffer as ArrayBuffer).transfer(0);
 }
 

@@ -139,7 +139,7 @@ export async function diffToCommit(tools: GitTools, watched: WatchedWorkspace, c
 const TOO_LARGE =
   ": there are too many files to look at; remove those that nobody needs, or have .gitignore name them";
 
-interface Look {
+interface InspectedRepository {
   readonly repository: MessageInitShape<typeof RepositoryChangesSchema>;
   readonly files: readonly EnvironmentFileDiff[];
   readonly turnFiles: readonly EnvironmentFileDiff[];
@@ -154,13 +154,13 @@ async function look(
   place: number,
   begin: TreeState | undefined,
   nextBeganMs: () => number | undefined,
-): Promise<Look> {
+): Promise<InspectedRepository> {
   const { workspace, secrets } = watched;
   const once = async () => {
     const isAsBefore = begin === undefined || isCheckedOutState(begin, checkout.commit);
-    if (isAsBefore && (await isUntouched(workspace, checkout))) return lookAtUntouched(watched, checkout);
+    if (isAsBefore && (await isUntouched(workspace, checkout))) return describeUntouched(watched, checkout);
     return withTreeRepository(tools, workspace, checkout, place, (repository) =>
-      lookAt(repository, watched, checkout, begin, nextBeganMs),
+      inspectRepository(repository, watched, checkout, begin, nextBeganMs),
     );
   };
   try {
@@ -180,10 +180,10 @@ async function look(
 }
 
 /** Returns what git would find, which need not be started for it. */
-function lookAtUntouched(
+function describeUntouched(
   { secrets }: WatchedWorkspace,
   { location, commit = "", branch = "" }: Checkout,
-): Look {
+): InspectedRepository {
   return {
     repository: {
       folder: secrets.maskText(location),
@@ -199,13 +199,13 @@ function lookAtUntouched(
   };
 }
 
-async function lookAt(
+async function inspectRepository(
   repository: TreeRepository,
   { secrets }: WatchedWorkspace,
   { location, commit }: Checkout,
   begin: TreeState | undefined,
   nextBeganMs: () => number | undefined,
-): Promise<Look> {
+): Promise<InspectedRepository> {
   const staged = await stageTree(repository, commit);
   const names = { prefix: location === "" ? "" : `${location}/`, secrets };
   const files = await compareTree(repository, checkedOutState(commit), staged, names);

@@ -11,7 +11,7 @@ import {
   sandboxArguments,
   sourcesOf,
 } from "./bubblewrap-arguments.ts";
-import { coversOf } from "./covered-paths.ts";
+import { findCoveredPaths } from "./covered-paths.ts";
 import { withDiskLimits } from "./disk-watch.ts";
 import { makeEtcFolder } from "./etc-folder.ts";
 import type { GitPlace, Isolation, RunGitApart } from "./isolation.ts";
@@ -22,7 +22,7 @@ import { sandboxedCommand } from "./sandboxed-command.ts";
 import type { SystemView } from "./system-view.ts";
 import { isInside, isVisible } from "./system-view.ts";
 import { prepareUserEntry, type UserEntry } from "./user-entry.ts";
-import { givenTo, ownedByOthers, shownOf, withNetwork } from "./work-files.ts";
+import { handOverTo, ownedByOthers, shownOf, withNetwork } from "./work-files.ts";
 import type { WorkGroups } from "./work-groups.ts";
 
 /** The programs of the machine that a sandbox is made with, by their paths. */
@@ -72,7 +72,7 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
   await writeFile(deniedFile, "", { mode: 0 });
   const runner = await lstat(options.folder);
   await makeEtcFolder(programs, etc, { uid: user ?? runner.uid, gid: user ?? runner.gid });
-  const handOver = givenTo(programs, user);
+  const handOver = handOverTo(programs, user);
   const runGit: RunGitApart = (place, command) =>
     withGitSandbox({ folder: options.folder, view: options.view, etc, deniedFile, place }, async (parts) => {
       const { workspace, tmp, writable = [] } = parts;
@@ -107,7 +107,7 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
       await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
       const hasNetwork = network !== undefined;
       const place = { view: options.view, workspace, tmp, readable: shown, etc, deniedFile, hasNetwork };
-      const parts = { ...place, covers: await coversOf(programs, place, rules) };
+      const parts = { ...place, covers: await findCoveredPaths(programs, place, rules) };
       const entry = await entryOf(parts, network ? sourcesOfNamespace(network) : []);
       const namespace =
         network &&

@@ -27,7 +27,7 @@ type Place = Pick<SandboxParts, "view" | "workspace" | "tmp" | "readable" | "etc
  *
  * @throws WorkFailure policy_unsupported for a program that cannot be covered without others that everything needs
  */
-export async function coversOf(
+export async function findCoveredPaths(
   programs: Programs,
   place: Place,
   { executables, denied, readOnly }: PathRules,

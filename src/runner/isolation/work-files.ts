@@ -4,7 +4,7 @@ import { commandEnvironment, type Programs, type RunCommand } from "../process/c
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /** Returns the function that gives files of the runner to the user of the work; undefined for the runner's own. */
-export function givenTo(
+export function handOverTo(
   programs: Programs,
   user: number | undefined,
 ): (paths: readonly string[]) => Promise<void> {

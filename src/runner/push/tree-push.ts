@@ -30,7 +30,7 @@ export interface TreePush {
   /** Receives each stage as it begins, and then git's lines of progress in it. */
   readonly onProgress?: ((stage: PushStage, line: string) => void) | undefined;
   /** Interval at which a look at the files says that it goes on, in milliseconds; half a minute when absent. */
-  readonly signMs?: number | undefined;
+  readonly progressIntervalMs?: number | undefined;
 }
 
 /** `taking`: the remote has all of it, and takes it in. */
@@ -92,7 +92,7 @@ export async function pushFromTree(
   return withSnapshot(tools, folder, async (snapshot) => {
     const { repository, borrowed } = snapshot;
     const tree: TreeCall = { repository: { ...repository, tree: folder }, readable: [borrowed], signal };
-    const state = await lookAtTree(tools, tree, push);
+    const state = await inspectTree(tools, tree, push);
     const from = { base: checkout.commit, signal, onProgress: linesOf(push, "looking") };
     return withScratchRepository(tools, snapshot, from, async (scratch) => {
       const remote = { ...scratch.call, access, onProgress: linesOf(push, "looking") };
@@ -107,17 +107,17 @@ export async function pushFromTree(
 }
 
 /** Interval at which a look at the files says that it goes on: git itself says nothing of it. */
-const SIGN_MS = 30_000;
+const PROGRESS_INTERVAL_MS = 30_000;
 /** The longest that one command of git may look at the files. */
-const LOOK_MS = 900_000;
+const MAX_INSPECTION_MS = 900_000;
 
 /** Reads the state of a tree, however large it is: those who ask hear meanwhile that the look goes on. */
-async function lookAtTree(tools: GitTools, call: TreeCall, push: TreePush): Promise<TreeState> {
+async function inspectTree(tools: GitTools, call: TreeCall, push: TreePush): Promise<TreeState> {
   const begunAt = performance.now();
   const tell = () => push.onProgress?.("looking", `for ${Math.round(performance.now() - begunAt)} ms`);
-  const timer = setInterval(tell, push.signMs ?? SIGN_MS);
+  const timer = setInterval(tell, push.progressIntervalMs ?? PROGRESS_INTERVAL_MS);
   try {
-    return await readTreeState({ ...tools, timeoutMs: Math.min(tools.timeoutMs, LOOK_MS) }, call);
+    return await readTreeState({ ...tools, timeoutMs: Math.min(tools.timeoutMs, MAX_INSPECTION_MS) }, call);
   } catch (error) {
     if (!(error instanceof WorkFailure) || error.reason !== "git_timed_out") throw error;
     const advice = "remove files that nobody needs, or have .gitignore name them";

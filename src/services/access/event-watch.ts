@@ -15,7 +15,7 @@ import {
 import type { Store } from "../../store/store.ts";
 import { callerOf, streamBegunKey } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
-import { tellsStartKey } from "../call/plain-stream.ts";
+import { announcesStartKey } from "../call/plain-stream.ts";
 import { streamSignalOf } from "../call/revocation-monitor.ts";
 import type { StreamDependencies } from "../call/stream-dependencies.ts";
 import { EVENTS_PER_READ, type EventFeeds } from "./event-feed.ts";
@@ -42,7 +42,7 @@ export async function* watchEvents(
   const notifier = createNotifier((wake) => feed.subscribe(wake), [ended, draining]);
   try {
     let after = await startPosition(store, caller, req);
-    const isUntold = req.afterSequence === undefined && ctx.values.get(tellsStartKey);
+    const isUntold = req.afterSequence === undefined && ctx.values.get(announcesStartKey);
     let reported = isUntold ? after - 1 : after;
     let hasCaughtUp = false;
     ctx.values.get(streamBegunKey)();

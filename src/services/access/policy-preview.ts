@@ -34,7 +34,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { yieldToEventLoop } from "../call/yield-to-event-loop.ts";
 import { getExecutorAsCaller } from "../identity/executor.ts";
 import { changedPolicies } from "../policy/organization-policies.ts";
-import { lookAtRetention } from "./retention/retention-preview.ts";
+import { previewRetentionEffects } from "./retention/retention-preview.ts";
 
 /** Maximum number of resources checked per kind (contract, PreviewOrganizationPoliciesResponse.complete). */
 const MAX_RESOURCES = 1_000;
@@ -78,22 +78,22 @@ export async function previewPolicies(
   const effects = new PolicyEffects(before, after);
   const preview = { ...snapshot, store, caller, before, after, effects };
   let complete = true;
-  for (const look of [
-    lookAtAges,
-    (each: Preview) => lookAtRetention(each, retention),
-    lookAtEnvironments,
-    lookAtWorkflows,
-    lookAtRuns,
-    lookAtRunners,
-    lookAtProjects,
+  for (const previewPart of [
+    previewAgeLimits,
+    (each: Preview) => previewRetentionEffects(each, retention),
+    previewEnvironments,
+    previewWorkflows,
+    previewAgentExecutions,
+    previewRunners,
+    previewProjects,
   ]) {
-    if (!(await look(preview))) complete = false;
+    if (!(await previewPart(preview))) complete = false;
   }
   return { effects: effects.all, complete };
 }
 
 /** Adds the environments that the jobs would archive or delete. @returns whether all resources were checked */
-async function lookAtAges({ db, now, caller, before, after, effects }: Preview): Promise<boolean> {
+async function previewAgeLimits({ db, now, caller, before, after, effects }: Preview): Promise<boolean> {
   const jobs = [
     {
       fieldPath: "archiveEnvironmentsAfter",
@@ -115,7 +115,7 @@ async function lookAtAges({ db, now, caller, before, after, effects }: Preview):
     const due = await find(db, caller, now - limit, MAX_RESOURCES + 1);
     const isDueAnyway = await idsOf(old === undefined ? [] : find(db, caller, now - old, MAX_RESOURCES + 1));
     const rows = due.map(({ id, bytes }) => ({ bytes, read: () => findEnvironment(db, caller, id) }));
-    const isAll = await lookAtEach(rows, (each) => {
+    const isAll = await forEachWithinLimit(rows, (each) => {
       if (isDueAnyway.has(each.id)) return;
       effects.addBackground(namedEnvironment(each), { fieldPath, outcome, resourceType: "environment" });
     });
@@ -124,13 +124,13 @@ async function lookAtAges({ db, now, caller, before, after, effects }: Preview):
   return complete;
 }
 
-async function lookAtEnvironments({ db, now, caller, effects }: Preview): Promise<boolean> {
+async function previewEnvironments({ db, now, caller, effects }: Preview): Promise<boolean> {
   const none = { runnerIds: [], phases: [], creatorIds: [], projectIds: [], runnerKinds: [], sessionIds: [] };
   const filter = { ...none, createdBefore: undefined, search: "", archived: undefined };
   const order = { field: "id", direction: "asc" } as const;
   const rows = await findEnvironmentPage(db, caller, filter, order, undefined, MAX_RESOURCES + 1);
   const all: Environment[] = [];
-  const complete = await lookAtEach(rows, (environment) => void all.push(environment));
+  const complete = await forEachWithinLimit(rows, (environment) => void all.push(environment));
   const counts = new Map<string, EnvironmentCounts>();
   for (const { metadata, spec } of all) {
     const creatorId = metadata?.creator?.id ?? "";
@@ -151,7 +151,7 @@ async function lookAtEnvironments({ db, now, caller, effects }: Preview): Promis
   return complete;
 }
 
-async function lookAtWorkflows(preview: Preview): Promise<boolean> {
+async function previewWorkflows(preview: Preview): Promise<boolean> {
   const { db, caller, effects } = preview;
   const lists = { workflowIds: [], creatorIds: [], phases: [] };
   const filter = { ...lists, search: "", failedSince: undefined, disabled: false };
@@ -159,7 +159,7 @@ async function lookAtWorkflows(preview: Preview): Promise<boolean> {
   const rows = await findWorkflowPage(db, caller, filter, order, undefined, MAX_RESOURCES + 1);
   const what = { operation: "WorkflowService/StartWorkflow", resourceType: "workflow" };
   const roles = new Map<string, Role | undefined>();
-  return lookAtEach(rows, async (workflow) => {
+  return forEachWithinLimit(rows, async (workflow) => {
     const { metadata, spec } = workflow;
     const executor = metadata?.executor;
     if (spec?.deleting || !executor) return;
@@ -189,14 +189,14 @@ async function roleOf(
   }
 }
 
-async function lookAtRuns({ db, caller, effects }: Preview): Promise<boolean> {
+async function previewAgentExecutions({ db, caller, effects }: Preview): Promise<boolean> {
   const none = { ids: [], agentIds: [], projectIds: [], environmentIds: [], creatorIds: [], sessionIds: [] };
   const phases = [AgentPhase.PENDING, AgentPhase.RUNNING, AgentPhase.WAITING_FOR_INPUT];
   const filter = { ...none, phases, roles: [], annotations: {}, reader: undefined };
   const rows = await findAgentExecutionPage(db, caller, filter, undefined, MAX_RESOURCES + 1);
   // Resuming a run starts its agent again.
   const what = { operation: "AgentService/StartAgent", resourceType: "agent_execution" };
-  return lookAtEach(rows, ({ execution }) => {
+  return forEachWithinLimit(rows, ({ execution }) => {
     const name = execution.metadata?.name ?? "";
     effects.check({ id: execution.id, name }, what, (policies) =>
       requireAgentAllowed(policies, execution.spec?.agentId ?? ""),
@@ -204,18 +204,18 @@ async function lookAtRuns({ db, caller, effects }: Preview): Promise<boolean> {
   });
 }
 
-async function lookAtRunners({ db, caller, effects, after }: Preview): Promise<boolean> {
+async function previewRunners({ db, caller, effects, after }: Preview): Promise<boolean> {
   if (after.effective.allowLocalRunners) return true;
   const filter = { creatorIds: [], kinds: [] };
   const rows = await findRunnerPage(db, caller, filter, undefined, MAX_RESOURCES + 1);
   const what = { operation: "AgentService/StartAgent", resourceType: "runner" };
-  return lookAtEach(rows, async ({ runnerId, name }) => {
+  return forEachWithinLimit(rows, async ({ runnerId, name }) => {
     const known = await findStoredRunner(db, caller, runnerId);
     if (known && isLocal(known)) effects.check({ id: runnerId, name }, what, requireLocalRunnersAllowed);
   });
 }
 
-async function lookAtProjects({ store, caller, effects, after }: Preview): Promise<boolean> {
+async function previewProjects({ store, caller, effects, after }: Preview): Promise<boolean> {
   const { allowedEditorIds, editorVersionRestrictions } = after.effective;
   if (allowedEditorIds.length === 0 && Object.keys(editorVersionRestrictions).length === 0) return true;
   const order = { field: "id", direction: "asc" } as const;
@@ -228,7 +228,7 @@ async function lookAtProjects({ store, caller, effects, after }: Preview): Promi
   };
   const { projects } = await findProjectPage(store, caller, page, () => new AbortController().signal);
   const what = { operation: "ProjectService/UpdateProject", resourceType: "project" };
-  return lookAtEach(projects, ({ id, metadata, recommendedEditors }) => {
+  return forEachWithinLimit(projects, ({ id, metadata, recommendedEditors }) => {
     if (!recommendedEditors) return;
     effects.check({ id, name: metadata?.name ?? "" }, what, (policies) =>
       requireEditorsAllowed(policies, recommendedEditors),
@@ -241,16 +241,16 @@ async function lookAtProjects({ store, caller, effects, after }: Preview): Promi
  *
  * @returns whether all were checked
  */
-async function lookAtEach<T>(
+async function forEachWithinLimit<T>(
   rows: readonly Pick<ListedRow<T>, "bytes" | "read">[],
-  look: (resource: T) => void | Promise<void>,
+  visit: (resource: T) => void | Promise<void>,
 ): Promise<boolean> {
   let bytes = 0;
   for (const row of rows.slice(0, MAX_RESOURCES)) {
     bytes += row.bytes;
     if (bytes > MAX_BYTES) return false;
     const resource = await row.read();
-    if (resource !== undefined) await look(resource);
+    if (resource !== undefined) await visit(resource);
     await yieldToEventLoop();
   }
   return rows.length <= MAX_RESOURCES;

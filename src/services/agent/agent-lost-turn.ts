@@ -15,7 +15,7 @@ import { wakeAgentExecution } from "./agent-slot.ts";
  * Records that the turn under a lost lease was lost, if there was one.
  * @returns the id of the last input that the agent received in it; undefined for none
  */
-export async function loseTurn(
+export async function recordLostTurn(
   tx: WriteTransaction,
   { execution, progress }: StoredAgentExecution,
   fence: number,

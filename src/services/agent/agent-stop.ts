@@ -58,7 +58,7 @@ export function deleteAgentExecution(
     await removeUnownedChanges(tx, caller, environmentId);
     await removeUnownedConnections(tx, caller, environmentId);
     await removeUnownedPullRequests(tx, caller, environmentId);
-    if (createdEnvironment) await deleteMadeEnvironment(tx, caller, environmentId);
+    if (createdEnvironment) await deleteCreatedEnvironment(tx, caller, environmentId);
     return {};
   });
 }
@@ -82,7 +82,11 @@ export async function getChangeableAgentExecution(
 }
 
 /** Deletes the environment, unless another agent execution works in it: then that one owns it from now on. */
-export async function deleteMadeEnvironment(tx: WriteTransaction, scope: Scope, id: string): Promise<void> {
+export async function deleteCreatedEnvironment(
+  tx: WriteTransaction,
+  scope: Scope,
+  id: string,
+): Promise<void> {
   const [successor] = await findOpenAgentExecutionsIn(tx.db, scope, id);
   if (successor) return setCreatedEnvironment(tx, successor.execution.id);
   const environment = await findEnvironment(tx.db, scope, id);

@@ -4,7 +4,7 @@ import { type ContextKey, createContextKey } from "@connectrpc/connect";
  * The context key that is true for a stream of lines or events, whose client resumes behind the last message that it
  * has: one that begins with the present tells first where that is, so that it can be resumed before anything happens.
  */
-export const tellsStartKey: ContextKey<boolean> = createContextKey<boolean>(false, {
+export const announcesStartKey: ContextKey<boolean> = createContextKey<boolean>(false, {
   description: "tells where it starts",
 });
 

@@ -27,7 +27,7 @@ export interface ChangesDependencies extends ListDependencies {
 }
 
 /** Maximum time to inspect the working trees. */
-export const LOOK_MS = 30_000;
+export const MAX_ANSWER_WAIT_MS = 30_000;
 
 /** Returns the changes in an environment: those of the last report, or on request those that its runner finds now. */
 export async function getEnvironmentChanges(
@@ -46,7 +46,7 @@ export async function getEnvironmentChanges(
       environmentId,
       question,
       answer: "changesRefreshed",
-      waitMs: LOOK_MS,
+      waitMs: MAX_ANSWER_WAIT_MS,
     });
   }
   const { changes } = await getReadableChanges(deps, caller, environmentId);

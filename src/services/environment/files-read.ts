@@ -14,7 +14,7 @@ import type {
 import type { PaginationRequest } from "#gen/service/v1/pagination_pb.js";
 import { pageSize, queryText } from "../../domain/page.ts";
 import { callerOf } from "../call/call.ts";
-import { type ChangesDependencies, LOOK_MS, requireReadableContent } from "./changes-read.ts";
+import { type ChangesDependencies, MAX_ANSWER_WAIT_MS, requireReadableContent } from "./changes-read.ts";
 import {
   type AnswerCase,
   type Asked,
@@ -44,7 +44,7 @@ export async function getDiffToCommit(
     environmentId,
     question: { case: "diffToCommit", value },
     answer: "commitDiff",
-    waitMs: LOOK_MS,
+    waitMs: MAX_ANSWER_WAIT_MS,
   });
   const refreshedAt = timestampFromMs(deps.now());
   return { ...page.after(files.length, hasMore), files, digest, refreshedAt, filesLeftOut };

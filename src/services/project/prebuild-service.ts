@@ -15,7 +15,7 @@ import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Prebuild } from "../../domain/project/prebuild.ts";
 import { prebuildMessage, statesOf } from "../../domain/project/prebuild-message.ts";
-import { isToCancel, requirePrebuildsKnown } from "../../domain/project/prebuild-request.ts";
+import { needsCancelling, requirePrebuildsKnown } from "../../domain/project/prebuild-request.ts";
 import { mayStore, PREBUILD_SERVICE_LEVEL } from "../../store/feature-level.ts";
 import { findPrebuild } from "../../store/project/prebuild.ts";
 import { findPrebuildPage, type PrebuildListFilter } from "../../store/project/prebuild-list.ts";
@@ -65,7 +65,7 @@ export class PrebuildService implements ServiceImpl<typeof Contract> {
     return writeAsCaller(this.#deps.store, ctx, async (tx, caller) => {
       const before = await getChangeablePrebuild(tx, ctx, caller, prebuildId);
       const ending = { state: "cancelling" } as const;
-      const after = isToCancel(before) ? await endPrebuild(tx, caller, before, ending) : before;
+      const after = needsCancelling(before) ? await endPrebuild(tx, caller, before, ending) : before;
       if (!after) throw new Error(`the prebuild ${prebuildId} was cancelled, and is gone`);
       return { prebuild: messageFor(caller, after) };
     });

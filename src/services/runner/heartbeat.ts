@@ -3,7 +3,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type HeartbeatRequest, HeartbeatResponseSchema } from "#gen/runner/v1/work_service_pb.js";
 import type { Caller } from "../../domain/identity/caller.ts";
-import { saidToKeep } from "../../domain/runner/kept-policies.ts";
+import { supportedPoliciesOf } from "../../domain/runner/kept-policies.ts";
 import {
   connectedRunner,
   HEARTBEAT_INTERVAL_MS,
@@ -40,7 +40,7 @@ export async function heartbeat(
   }
   // Another release that says nothing of policies may keep fewer.
   const says = keptPolicies || (version !== "" && version !== known?.runner.status?.version);
-  const kept = says ? saidToKeep(keptPolicies) : undefined;
+  const kept = says ? supportedPoliciesOf(keptPolicies) : undefined;
   if (known && kept !== undefined && kept !== known.keptPolicies)
     await store.note("runner", caller.subject.id, { kept_policies: kept });
   const report = { version, degradedReason, isolation, apiAgents, keptPolicies: kept };

@@ -7,7 +7,7 @@ import type { Runner } from "#gen/service/v1/runner_pb.js";
 import { unauthenticated } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { newEnvironmentClass } from "../../domain/runner/environment-class.ts";
-import { saidToKeep } from "../../domain/runner/kept-policies.ts";
+import { supportedPoliciesOf } from "../../domain/runner/kept-policies.ts";
 import { isLocalKind } from "../../domain/runner/runner.ts";
 import { RUNNER_TOKEN_VALID_MS, registeredRunner } from "../../domain/runner/runner-heartbeat.ts";
 import {
@@ -35,7 +35,7 @@ export function registerRunner(
     if (!known) throw unauthenticated();
     await removeExchangeToken(tx, caller);
     const { isolation, apiAgents, version, systemDetails } = req;
-    const keptPolicies = saidToKeep(req.keptPolicies);
+    const keptPolicies = supportedPoliciesOf(req.keptPolicies);
     const said = {
       version,
       systemDetails,

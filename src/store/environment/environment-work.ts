@@ -1,6 +1,6 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { type Environment, EnvironmentPhase, EnvironmentSchema } from "#gen/service/v1/environment_pb.js";
-import { isBeingMade, needsWork } from "../../domain/environment/environment-phase.ts";
+import { isBeingCreated, needsWork } from "../../domain/environment/environment-phase.ts";
 import { unindexed } from "../expressions.ts";
 import { AGENT_WITH_ENVIRONMENT_LEVEL, mayStore } from "../feature-level.ts";
 import { findTokens, removeToken } from "../identity/token.ts";
@@ -98,7 +98,7 @@ async function isMadeWithAgent(
   { organizationId }: Scope,
   environment: Environment,
 ): Promise<boolean> {
-  if (!isBeingMade(environment)) return false;
+  if (!isBeingCreated(environment)) return false;
   return (await selectAgentLease(db, { organizationId, environmentId: environment.id })).length > 0;
 }
 

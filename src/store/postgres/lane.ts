@@ -29,7 +29,7 @@ const WAIT_MS = 200;
 const MAX_WAIT_MS = 1_000;
 
 /** Interval in milliseconds at which a blocked lane looks for writes that have waited too long. */
-const LOOK_MS = 50;
+const CHECK_INTERVAL_MS = 50;
 
 /** The writes of one process that wait for the same locks. */
 export class Lane {
@@ -43,10 +43,10 @@ export class Lane {
   readonly #stopListening = new Map<WaitingWrite, () => void>();
   readonly #onCount: (by: number) => void;
   /** Number of transactions that failed to get the locks since the last one that got them. */
-  #inVain = 0;
+  #failedAttempts = 0;
   /** Time at which it began to wait for the locks, by performance.now(). */
   #waitsSince: number | undefined;
-  #looks: NodeJS.Timeout | undefined;
+  #checks: NodeJS.Timeout | undefined;
 
   /** @param onCount called with the change in the number of waiting writes, negative when some leave */
   constructor(name: string, locks: LockSet | undefined, onCount: (by: number) => void) {
@@ -103,32 +103,32 @@ export class Lane {
   }
 
   /** True when the last transaction failed to get the locks. */
-  get isHeldUp(): boolean {
-    return this.#inVain > 0;
+  get isContended(): boolean {
+    return this.#failedAttempts > 0;
   }
 
   /** Starts waiting for the locks. @returns the time that the transaction waits, in milliseconds */
   beginWait(now: number): number {
     this.#waitsSince ??= now;
     const longest = Math.max(...this.#writes.map(({ waitsUntil }) => waitsUntil - now));
-    return Math.max(1, Math.ceil(Math.min(longest, (this.#inVain + 1) * WAIT_MS, MAX_WAIT_MS)));
+    return Math.max(1, Math.ceil(Math.min(longest, (this.#failedAttempts + 1) * WAIT_MS, MAX_WAIT_MS)));
   }
 
   /** Records that a transaction failed to get the locks, and rejects each write that has waited too long. */
-  holdUp(error: (write: WaitingWrite) => unknown): void {
-    this.#inVain += 1;
-    clearInterval(this.#looks);
-    const look = () => this.reject(error, performance.now());
-    look();
-    this.#looks = setInterval(look, LOOK_MS);
+  recordContention(error: (write: WaitingWrite) => unknown): void {
+    this.#failedAttempts += 1;
+    clearInterval(this.#checks);
+    const check = () => this.reject(error, performance.now());
+    check();
+    this.#checks = setInterval(check, CHECK_INTERVAL_MS);
   }
 
   /** Records that a transaction has the locks, or that none waits. @returns the time since the wait began */
   endWait(now: number): number {
     const waitsSince = this.#waitsSince ?? now;
     this.#waitsSince = undefined;
-    this.#inVain = 0;
-    clearInterval(this.#looks);
+    this.#failedAttempts = 0;
+    clearInterval(this.#checks);
     return now - waitsSince;
   }
 

@@ -21,7 +21,7 @@ const INSTALLATION = {
 const LEVELS = 0x43_48_4c_56;
 
 /** Interval between attempts to take the lock of migrations, in milliseconds. */
-const MIGRATION_LOOK_MS = 200;
+const MIGRATION_CHECK_MS = 200;
 
 /** The locks of one transaction. */
 export type LockSet = readonly Lock[] | "installation";
@@ -106,7 +106,7 @@ export async function lockForMigration(client: pg.ClientBase): Promise<void> {
       [INSTALLATION.space, INSTALLATION.migration],
     );
     if (rows[0]?.held) return;
-    await new Promise((resolve) => setTimeout(resolve, MIGRATION_LOOK_MS));
+    await new Promise((resolve) => setTimeout(resolve, MIGRATION_CHECK_MS));
   }
 }
 
@@ -162,7 +162,7 @@ export async function excludeLevel(client: pg.ClientBase, level: number): Promis
  * Takes the lock of the process that runs the jobs, for the session.
  * @returns false while another process has it, or while a job's write of the previous holder still runs
  */
-export async function tryToLead(client: pg.ClientBase): Promise<boolean> {
+export async function tryBecomeLeader(client: pg.ClientBase): Promise<boolean> {
   const { space, jobs, jobWrites } = INSTALLATION;
   const { rows } = await client.query<{ held: boolean }>({
     name: "lead",
@@ -183,7 +183,7 @@ export async function tryToLead(client: pg.ClientBase): Promise<boolean> {
  * job's write, after its locks were taken. A process that was suspended long enough to lose the lead therefore writes
  * nothing, and no other process becomes leader until this transaction has ended.
  */
-export async function stillLeads(client: pg.ClientBase, processId: number): Promise<boolean> {
+export async function isStillLeader(client: pg.ClientBase, processId: number): Promise<boolean> {
   const { space, jobs, jobWrites } = INSTALLATION;
   await client.query({
     name: "begin-job-write",

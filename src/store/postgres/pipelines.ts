@@ -8,7 +8,7 @@ import { limitFor, READ_LIMIT_MS } from "./session-settings.ts";
 import { renameStatements } from "./statement-names.ts";
 import {
   isBroken,
-  isCut,
+  isDisconnect,
   isEngineFailure,
   isPreparedOtherwise,
   isStalePlan,
@@ -87,7 +87,7 @@ class Pipeline {
     try {
       const client = this.#client ?? (await this.#open());
       return await this.#queryOn(client, query, limitMs).catch(async (error) => {
-        if (!isCut(error)) throw error;
+        if (!isDisconnect(error)) throw error;
         this.#lose(client);
         return this.#queryOn(this.#client ?? (await this.#open()), query, limitMs);
       });
@@ -228,7 +228,7 @@ async function readWithin(
   } catch (error) {
     client.release(isBroken(error));
     // The query is retried on each connection that may have broken along with this one, and finally on a new one.
-    if (isUsed && isCut(error)) return readWithin(pool, query, limitMs);
+    if (isUsed && isDisconnect(error)) return readWithin(pool, query, limitMs);
     throw error;
   }
 }

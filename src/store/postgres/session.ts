@@ -4,7 +4,7 @@ import type { Listeners } from "../listeners.ts";
 import { StoreUnavailable } from "../store.ts";
 import { type DatabaseAddress, sessionConfig, waitForEnd } from "./connection.ts";
 import { joinLevel } from "./feature-level.ts";
-import { holdPresence, type Presence, tryToLead } from "./locks.ts";
+import { holdPresence, type Presence, tryBecomeLeader } from "./locks.ts";
 import { OneAtATimeClient } from "./one-at-a-time.ts";
 import { markedSettings, requireSettings } from "./requirements.ts";
 import { READ_ONLY, storageProblem } from "./storage-problem.ts";
@@ -22,9 +22,9 @@ const MAX_PAYLOAD_BYTES = 7_900;
 const BATCH_MS = 5;
 
 /** Interval between checks for commits whose wake-up was lost, and between attempts to become leader. */
-const LOOK_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
-/** Maximum interval between attempts to reconnect. It grows with each failure, from {@link LOOK_MS}. */
+/** Maximum interval between attempts to reconnect. It grows with each failure, from {@link CHECK_INTERVAL_MS}. */
 const MAX_RETRY_MS = 5_000;
 
 /** Time in milliseconds that a connection may take to end in an orderly way. */
@@ -51,7 +51,7 @@ export class Session {
   readonly #options: SessionOptions;
   readonly #pending = new Set<string>();
   #client: pg.Client | undefined;
-  #looking: Promise<void> | undefined;
+  #probing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #sending: NodeJS.Timeout | undefined;
   #sentAt = Number.NEGATIVE_INFINITY;
@@ -75,7 +75,7 @@ export class Session {
 
   /** Connects after a delay, and again whenever the connection breaks. */
   begin(): void {
-    this.#timer ??= setInterval(() => void this.#look(), LOOK_MS).unref();
+    this.#timer ??= setInterval(() => void this.#probe(), CHECK_INTERVAL_MS).unref();
   }
 
   /** The lead of this process; undefined while another process has it. */
@@ -114,7 +114,7 @@ export class Session {
     clearTimeout(this.#sending);
     await this.#flush();
     this.#closed = true;
-    await this.#looking?.catch(() => {});
+    await this.#probing?.catch(() => {});
     this.#leader = undefined;
     if (this.#client) await endClient(this.#client);
   }
@@ -173,33 +173,33 @@ export class Session {
     this.send(new Set());
   }
 
-  async #look(): Promise<void> {
+  async #probe(): Promise<void> {
     const { listeners } = this.#options;
     // The session does not answer or is not connected: each listener checks by itself what was committed.
-    if (this.#looking || (!this.#client && performance.now() < this.#connectsAt)) {
+    if (this.#probing || (!this.#client && performance.now() < this.#connectsAt)) {
       listeners.callAll();
       return;
     }
-    this.#looking = this.#lookOnce();
+    this.#probing = this.#probeOnce();
     try {
-      await this.#looking;
+      await this.#probing;
       this.#failures = 0;
       this.#problem = undefined;
     } catch (error) {
       await this.#giveUp(error);
       listeners.callAll();
     }
-    this.#looking = undefined;
+    this.#probing = undefined;
   }
 
-  async #lookOnce(): Promise<void> {
+  async #probeOnce(): Promise<void> {
     if (!this.#client) await this.#connect();
     const client = this.#client;
     if (!client || this.#closed) return;
-    if (this.#options.presence === "server" && !this.#leader && (await tryToLead(client)))
+    if (this.#options.presence === "server" && !this.#leader && (await tryBecomeLeader(client)))
       this.#leader = { processId: processIdOf(client) };
     const { rows } = await client.query<{ snapshot: string; readOnly: string }>({
-      name: "look",
+      name: "probe",
       text: `select pg_current_snapshot()::text as snapshot, current_setting('transaction_read_only') as "readOnly"`,
     });
     const [{ snapshot, readOnly } = { snapshot: "", readOnly: "" }] = rows;
@@ -216,7 +216,7 @@ export class Session {
     this.#client = undefined;
     this.#leader = undefined;
     this.#problem = storageProblem(error) ?? (error as Error).message;
-    const retryMs = Math.min(MAX_RETRY_MS, LOOK_MS * 2 ** this.#failures);
+    const retryMs = Math.min(MAX_RETRY_MS, CHECK_INTERVAL_MS * 2 ** this.#failures);
     this.#failures += 1;
     // Spreads the attempts of several servers over time.
     this.#connectsAt = performance.now() + retryMs * (0.5 + Math.random() / 2);

@@ -82,7 +82,7 @@ export function isBroken(error: unknown): boolean {
 /**
  * Returns whether a connection broke at once, so that there is time to retry a read; false when it stopped answering.
  */
-export function isCut(error: unknown): boolean {
+export function isDisconnect(error: unknown): boolean {
   const isSilent = codeOf(error) === "ETIMEDOUT" || UNANSWERED.includes((error as Error).message);
   return isBroken(error) && !isSilent;
 }

@@ -50,7 +50,7 @@ export class Transaction {
   /** The topics whose listeners are called after the commit. */
   readonly topics = new Set<string>();
   readonly #fail: Fail;
-  readonly #takesAlong: () => boolean;
+  readonly #defersSending: () => boolean;
   readonly #hasSavepoints: boolean;
   #attempts = 0;
   /** True when the current write has had a part that may fail. */
@@ -65,13 +65,13 @@ export class Transaction {
   /** The time that it and its predecessors waited for the locks; undefined for bookkeeping, which takes no locks. */
   #lockWaitMs: number | undefined;
 
-  /** @param takesAlong whether a write's changes are sent with the next reads or records, not on their own */
-  constructor(client: WriteClient, fail: Fail, takesAlong: () => boolean, hasSavepoints: boolean) {
+  /** @param defersSending whether a write's changes are sent with the next reads or records, not on their own */
+  constructor(client: WriteClient, fail: Fail, defersSending: () => boolean, hasSavepoints: boolean) {
     this.client = client;
     this.db = builderOfClient(client);
     this.group = new Group(this.db);
     this.#fail = fail;
-    this.#takesAlong = takesAlong;
+    this.#defersSending = defersSending;
     this.#hasSavepoints = hasSavepoints;
   }
 
@@ -145,11 +145,11 @@ export class Transaction {
   }
 
   /**
-   * Sends the changes of a write before its records are built, so that the engine works meanwhile. With `takesAlong`
+   * Sends the changes of a write before its records are built, so that the engine works meanwhile. With `defersSending`
    * they are sent with the next statements instead: fewer batches are better when other work keeps the engine busy.
    */
   sendChanges(): void {
-    if (!this.#takesAlong()) this.client.sendNow();
+    if (!this.#defersSending()) this.client.sendNow();
   }
 
   /** Runs a part of a write that may fail. @param undo removes the records that the part has added */

@@ -19,14 +19,14 @@ export class Turns {
   #underWay = 0;
   #free: number;
   #freeForJobs: number;
-  readonly #waitingHeldUp: (() => void)[] = [];
-  #freeForHeldUp: number;
+  readonly #waitingContended: (() => void)[] = [];
+  #freeForContended: number;
 
   /** @param connections number of all write connections */
   constructor(connections: number) {
     this.#free = Math.max(1, connections - 2);
     this.#freeForJobs = connections > 2 ? 1 : 0;
-    this.#freeForHeldUp = Math.max(1, Math.floor(this.#free / 2));
+    this.#freeForContended = Math.max(1, Math.floor(this.#free / 2));
   }
 
   /** Number of transactions in progress, without that of bookkeeping. */
@@ -38,12 +38,12 @@ export class Turns {
    * Waits until no transaction with one of the keys is in progress, in the order of the calls, and then for a
    * connection.
    * @param purpose purpose of the waiting transaction; it may change until its turn comes
-   * @param isHeldUp whether the previous transaction failed to get the same locks
+   * @param isContended whether the previous transaction failed to get the same locks
    * @returns the function that ends the turn
    */
-  async take(keys: readonly string[], purpose: () => Purpose, isHeldUp: boolean): Promise<() => void> {
+  async take(keys: readonly string[], purpose: () => Purpose, isContended: boolean): Promise<() => void> {
     // Taken before the keys, so that a transaction that waits for a place holds no keys.
-    const leave = isHeldUp && purpose() !== "bookkeeping" ? await this.#placeOfHeldUp() : undefined;
+    const leave = isContended && purpose() !== "bookkeeping" ? await this.#contendedSlot() : undefined;
     const before = keys.map((key) => this.#last.get(key));
     const { promise, resolve } = Promise.withResolvers<void>();
     for (const key of keys) this.#last.set(key, promise);
@@ -57,13 +57,13 @@ export class Turns {
     };
   }
 
-  async #placeOfHeldUp(): Promise<() => void> {
-    if (this.#freeForHeldUp > 0) this.#freeForHeldUp -= 1;
-    else await new Promise<void>((begin) => this.#waitingHeldUp.push(begin));
+  async #contendedSlot(): Promise<() => void> {
+    if (this.#freeForContended > 0) this.#freeForContended -= 1;
+    else await new Promise<void>((begin) => this.#waitingContended.push(begin));
     return () => {
-      const next = this.#waitingHeldUp.shift();
+      const next = this.#waitingContended.shift();
       if (next) next();
-      else this.#freeForHeldUp += 1;
+      else this.#freeForContended += 1;
     };
   }
 

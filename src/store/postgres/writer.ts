@@ -16,7 +16,7 @@ import {
 } from "../store.ts";
 import { LevelCheck } from "./feature-level.ts";
 import { Lane, type WaitingWrite } from "./lane.ts";
-import { type LockSet, LocksGrew, stillLeads } from "./locks.ts";
+import { isStillLeader, type LockSet, LocksGrew } from "./locks.ts";
 import { deleteOwnedRows } from "./owned-rows.ts";
 import type { Leader } from "./session.ts";
 import { LOCK_WAIT_MS } from "./session-settings.ts";
@@ -200,7 +200,7 @@ export class Writer {
 
   async #drain(lane: Lane): Promise<void> {
     while (!lane.isEmpty) {
-      const end = await this.#turns.take(lane.keys, () => lane.purpose, lane.isHeldUp);
+      const end = await this.#turns.take(lane.keys, () => lane.purpose, lane.isContended);
       // All writes may have left meanwhile.
       if (!lane.isEmpty) await this.#commitGroup(lane);
       end();
@@ -229,7 +229,7 @@ export class Writer {
       if (members.length === 0 && isTimeout(error)) {
         // Others get the turn and the connection meanwhile; the writes that may wait longer request both again.
         const isLate = ({ deadline }: WaitingWrite) => deadline !== undefined;
-        lane.holdUp((write) => (isLate(write) ? deadlinePassed() : failed));
+        lane.recordContention((write) => (isLate(write) ? deadlinePassed() : failed));
       } else if (members.length === 0) lane.reject(() => failed);
       client.release(isBroken(error) || !(await rollback(client)));
     }
@@ -238,10 +238,11 @@ export class Writer {
   /** Commits the lane's writes. @throws the engine's error; `members` are the writes that failed with it */
   async #transact(client: WriteClient, lane: Lane, members: WaitingWrite[]): Promise<void> {
     let hasSavepoints = false;
-    // When more work follows, it takes a write's changes along, unless the engine would be idle meanwhile.
-    const takesAlong = () => !lane.isEmpty || this.#turns.underWay > 1;
+    const fail = (cause: unknown) => this.#failed(cause);
+    // The changes of a write are sent with the work that follows, unless the engine would be idle meanwhile.
+    const defersSending = () => !lane.isEmpty || this.#turns.underWay > 1;
     for (let attempt = 1; ; attempt++) {
-      const transaction = new Transaction(client, (cause) => this.#failed(cause), takesAlong, hasSavepoints);
+      const transaction = new Transaction(client, fail, defersSending, hasSavepoints);
       try {
         this.#level.require(await transaction.begin(lane));
         const settled = await this.#attemptGroup(transaction, lane, members);
@@ -286,7 +287,7 @@ export class Writer {
 
   async #requireLead(client: pg.ClientBase): Promise<void> {
     const leader = this.#options.leader();
-    if (!leader || !(await stillLeads(client, leader.processId)))
+    if (!leader || !(await isStillLeader(client, leader.processId)))
       throw new StoreUnavailable("another server runs the jobs");
   }
 

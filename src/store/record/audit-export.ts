@@ -14,7 +14,7 @@ import { findAnchors } from "./audit-ageing.ts";
 import { diffOfTampered } from "./packed-diff.ts";
 
 /** A chain with rows that a target has not confirmed, and the head that it has confirmed. */
-export interface ChainBehind {
+export interface LaggingChain {
   /** Null for the chain of the installation. */
   readonly chain: string | null;
   readonly confirmed: ChainHead;
@@ -28,12 +28,12 @@ const NOTHING: ChainHead = { sequence: 0, chain_hash: null };
  * Returns chains with rows that a target has not confirmed: the installation's first, and up to `limit` of organizations.
  * A position that the server has not sealed counts as none. They cover the installation, so it takes no scope.
  */
-export async function findChainsBehind(
+export async function findLaggingChains(
   db: Reader,
   mac: AuditMac,
   target: AuditTarget,
   limit: number,
-): Promise<ChainBehind[]> {
+): Promise<LaggingChain[]> {
   const organizations = await builderOf(db)
     .selectFrom("organization")
     .leftJoin("audit_anchor", "audit_anchor.organization_id", "organization.id")
@@ -54,7 +54,7 @@ export async function findChainsBehind(
   const confirmedOf = (chain: string | null) => positions.get(chain) ?? NOTHING;
   const isGone = ({ id, gone }: (typeof organizations)[number]) => (gone ?? 0) > confirmedOf(id).sequence;
   const anchors = organizations.some(isGone) ? await findAnchors(db) : new Map<string, AuditAnchor>();
-  const behind = organizations.map((each): ChainBehind => {
+  const behind = organizations.map((each): LaggingChain => {
     const anchor = isGone(each) ? anchors.get(each.id) : undefined;
     if (anchor) return { chain: each.id, confirmed: headOfAnchor(anchor), anchor };
     return { chain: each.id, confirmed: confirmedOf(each.id) };

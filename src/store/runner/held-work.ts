@@ -150,7 +150,7 @@ const selectUntold = prepared<OfGroup & { limit: number }, StoredWork>((db, grou
 );
 
 /** Returns up to `limit` pieces of held work that do not wait for a runner to be connected yet. */
-export async function findUntoldWork(
+export async function findUnnotifiedWork(
   db: Reader,
   scope: Scope,
   group: HeldWork,

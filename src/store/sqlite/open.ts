@@ -84,9 +84,9 @@ export function openStore(options: StoreOptions): SqliteStore {
   const reading = openConnection(file, "reader");
   const snapshot = new Snapshot(reading.raw);
   reading.beforeQuery = () => snapshot.share();
-  const upkeep = new Maintenance(file);
-  const checkpoints = new Checkpoints(upkeep, writing.raw);
-  const textIndex = new TextIndex(upkeep);
+  const maintenance = new Maintenance(file);
+  const checkpoints = new Checkpoints(maintenance, writing.raw);
+  const textIndex = new TextIndex(maintenance);
   const measures = new StoreMeasures(async () => ({ data: sizeOf(file), log: sizeOf(`${file}-wal`) }));
   const writer = new Writer(writing, {
     groupMs: GROUP_MS,
@@ -148,7 +148,7 @@ export function openStore(options: StoreOptions): SqliteStore {
       // Closed at once, so that both reject new work.
       await Promise.all([writer.close(), searches.close()]);
       await checkpoints.close();
-      await upkeep.close();
+      await maintenance.close();
       reading.close();
       try {
         writing.raw.pragma("wal_checkpoint(TRUNCATE)");

@@ -19,7 +19,7 @@ import { previewPolicies } from "../../../src/services/access/policy-preview.ts"
 import { countRemovable } from "../../../src/services/access/retention/removable-amounts.ts";
 import { previewRetention as previewAsAdministrator } from "../../../src/services/access/retention/retention-preview.ts";
 import { streamActionLogs } from "../../../src/services/workflow/action/action-logs.ts";
-import { takeExecutionsAway } from "../../../src/store/access/retention/removal.ts";
+import { hideExecutions } from "../../../src/store/access/retention/removal.ts";
 import { findSetPolicies, updatePolicies } from "../../../src/store/policy/organization-policies.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import type { Schema } from "../../../src/store/schema.ts";
@@ -322,7 +322,7 @@ describe("executions of workflows", () => {
       SYSTEM,
       "test",
       (tx) =>
-        takeExecutionsAway(
+        hideExecutions(
           tx,
           { organizationId },
           [{ id: taken, workflowId: id, startedAt: START_MS, finishedAt: START_MS, actions: 0 }],
@@ -382,7 +382,7 @@ describe("executions of workflows", () => {
     };
     expect(await shown()).toEqual([1, 1, 1, 9]);
     const taken = { id: executionId, workflowId: id, startedAt: START_MS, finishedAt: START_MS, actions: 1 };
-    await change((tx) => takeExecutionsAway(tx, caller, [taken], "test"));
+    await change((tx) => hideExecutions(tx, caller, [taken], "test"));
     expect(await shown()).toEqual([0, 0, 0, ErrorReason.NOT_FOUND]);
     expect([await count("workflow_action"), await count("step_log")]).toEqual([1, 1]);
   });

@@ -17,7 +17,7 @@ import { GroupService } from "../../../src/services/access/group/group-service.t
 import { OrganizationService } from "../../../src/services/access/organization-service.ts";
 import { runsInEnvironment } from "../../../src/services/agent/reading/runs-in-environment.ts";
 import { EnvironmentWorkService } from "../../../src/services/environment/environment-work-service.ts";
-import { takeRunsAway } from "../../../src/store/access/retention/removal.ts";
+import { hideAgentExecutions } from "../../../src/store/access/retention/removal.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { SYSTEM, within } from "../../../src/store/store.ts";
 import { insertTestMember } from "../../harness/member.ts";
@@ -182,7 +182,7 @@ describe("the changes of an environment", () => {
     await made.store.write(
       SYSTEM,
       "test",
-      async (tx) => void (await takeRunsAway(tx, caller, [id], "test")),
+      async (tx) => void (await hideAgentExecutions(tx, caller, [id], "test")),
       within(caller),
     );
     await expect(changesFor(member, environmentId)).rejects.toMatchObject({

@@ -11,7 +11,7 @@ import {
 } from "#gen/service/v1/pull_request_pb.js";
 import { ListPullRequestsRequestSchema } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { createPullRequestFollower } from "../../../src/jobs/hosts/pull-requests.ts";
+import { createPullRequestSync } from "../../../src/jobs/hosts/pull-requests.ts";
 import { createSourceControl } from "../../../src/scm/source-control.ts";
 import { createWebhookReceiver } from "../../../src/services/workflow/trigger/webhook-delivery.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
@@ -55,7 +55,7 @@ async function useHost(kind: ScmHostOptions["kind"]): Promise<void> {
   draining = new AbortController();
   const scm = createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
   await scm.hostKind(host.host);
-  follow = createPullRequestFollower({
+  follow = createPullRequestSync({
     store,
     keys,
     scm,

@@ -76,20 +76,20 @@ test("a change that fails enters no text, and takes none of those that share its
 });
 
 test("a merge waits for no other process, and a later one makes up for it", async () => {
-  const upkeep = new Maintenance(join(dataDir, DATABASE_FILE));
+  const maintenance = new Maintenance(join(dataDir, DATABASE_FILE));
   await enter(1, 7);
   other.exec("begin immediate");
-  expect(await upkeep.order({ mergePages: 16 })).toBeUndefined();
+  expect(await maintenance.order({ mergePages: 16 })).toBeUndefined();
   other.exec("commit");
   expect(segments()).toBe(7);
-  expect(await upkeep.order({ mergePages: 16 })).toEqual({ hasMerged: false });
+  expect(await maintenance.order({ mergePages: 16 })).toEqual({ hasMerged: false });
   await enter(8, 1);
   await merged((count) => count === 1);
   // The store looks for more to merge itself, and then this one waits for it no more than for another process.
   const later = await until(
-    () => upkeep.order({ mergePages: 16 }),
+    () => maintenance.order({ mergePages: 16 }),
     (answer) => answer !== undefined,
   );
   expect(later).toEqual({ hasMerged: false });
-  await upkeep.close();
+  await maintenance.close();
 });

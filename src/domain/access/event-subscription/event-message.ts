@@ -22,7 +22,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
 };
 
 /** The fields of a delivery that its body contains. */
-export type EventToTell = Pick<
+export type EventToDeliver = Pick<
   EventDelivery,
   "eventKind" | "resourceType" | "resourceId" | "operation" | "sequence" | "happenedAt"
 >;
@@ -33,7 +33,7 @@ export type EventToTell = Pick<
  */
 export function eventBody(
   format: EventFormat,
-  event: EventToTell,
+  event: EventToDeliver,
   { organizationId, baseUrl }: { readonly organizationId: string; readonly baseUrl: string },
 ): string {
   const url = baseUrl + pageOf(event);
@@ -52,14 +52,14 @@ export function eventBody(
   });
 }
 
-function pageOf({ resourceType, operation, resourceId }: EventToTell): string {
+function pageOf({ resourceType, operation, resourceId }: EventToDeliver): string {
   const page = PAGES[resourceType];
   // A removed resource has no page.
   if (page === undefined || operation === ResourceOperation.DELETE) return "/organization?tab=events";
   return `/${page}/${resourceId}`;
 }
 
-function sentenceOf({ eventKind }: EventToTell): string {
+function sentenceOf({ eventKind }: EventToDeliver): string {
   const [resource = "", done = ""] = eventKind.split(".");
   return SENTENCES[eventKind] ?? `${capital(resource.replaceAll("_", " "))} ${done}`;
 }

@@ -1,5 +1,5 @@
 import { valueTaken, valueUnusable } from "../../error.ts";
-import { mailboxOf, plainLower } from "../account.ts";
+import { mailboxOf, toLowerAscii } from "../account.ts";
 import {
   type Attributes,
   attributesOf,
@@ -34,7 +34,7 @@ export interface ScimUserValues extends Pick<ScimUser, "userName" | "name" | "ex
  */
 export function isAddressOf({ userName, externalId }: ScimUser, email: string): boolean {
   if (mailboxOf(userName) === mailboxOf(email)) return true;
-  return externalId !== "" && plainLower(userName) === plainLower(email);
+  return externalId !== "" && toLowerAscii(userName) === toLowerAscii(email);
 }
 
 export const USER_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User";

@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "@jest/globals";
 import { EnvironmentInitializerSchema } from "#gen/service/v1/environment_pb.js";
-import { failureDelayMs, followingDelayMs, hintedAt, placeOfPullRequest } from "./followed-pull-request.ts";
+import {
+  failureDelayMs,
+  followingDelayMs,
+  placeOfPullRequest,
+  readingTimeAfterEvent,
+} from "./followed-pull-request.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -63,7 +68,7 @@ test("after failures the delay doubles up to an hour, and is never shorter than 
 });
 
 test("an event has a pull request read at once, but not more often than every ten seconds", () => {
-  expect(hintedAt(100_000, null)).toBe(100_000);
-  expect(hintedAt(100_000, 90_000)).toBe(100_000);
-  expect(hintedAt(100_000, 99_000)).toBe(109_000);
+  expect(readingTimeAfterEvent(100_000, null)).toBe(100_000);
+  expect(readingTimeAfterEvent(100_000, 90_000)).toBe(100_000);
+  expect(readingTimeAfterEvent(100_000, 99_000)).toBe(109_000);
 });

@@ -228,6 +228,6 @@ export function failureDelayMs(failures: number, retryAfterMs = 0): number {
 const MIN_READING_MS = 10_000;
 
 /** Returns when to read a pull request after an event about it. @param seenAt when it was last read */
-export function hintedAt(now: number, seenAt: number | null): number {
+export function readingTimeAfterEvent(now: number, seenAt: number | null): number {
   return Math.max(now, (seenAt ?? 0) + MIN_READING_MS);
 }

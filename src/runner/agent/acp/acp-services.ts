@@ -23,7 +23,7 @@ import type { DecidePermission } from "./acp-permissions.ts";
 import { KnownCalls } from "./acp-permissions.ts";
 import type { AcpSession } from "./acp-session.ts";
 import { Terminals } from "./acp-terminals.ts";
-import { shownPath, tellUpdate, toToolCall, type UpdateContext } from "./acp-updates.ts";
+import { describeUpdate, shownPath, toToolCall, type UpdateContext } from "./acp-updates.ts";
 
 /** Answers what an agent asks of its client: files, terminals, permissions, questions and updates. */
 export class AcpServices {
@@ -167,7 +167,7 @@ export class AcpServices {
         toToolCall({ ...update, content: null, rawOutput: null }, this.#context),
         update.name ?? "",
       );
-    const change = tellUpdate(update, this.#context);
+    const change = describeUpdate(update, this.#context);
     switch (change?.sessionUpdate) {
       case "available_commands_update":
         this.commands = new Set(change.availableCommands.map(({ name }) => name));

@@ -80,7 +80,7 @@ type SessionChange = Extract<
  * Tells an update of a session in blocks.
  * @returns the update if it changes the session itself, which is the caller's to know
  */
-export function tellUpdate(update: SessionUpdate, context: UpdateContext): SessionChange | undefined {
+export function describeUpdate(update: SessionUpdate, context: UpdateContext): SessionChange | undefined {
   const { output } = context;
   switch (update.sessionUpdate) {
     case "agent_message_chunk":

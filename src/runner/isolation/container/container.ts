@@ -12,7 +12,7 @@ import { withDiskLimits } from "../disk-watch.ts";
 import type { Isolation, RunGitApart } from "../isolation.ts";
 import type { WorkLimits } from "../limits.ts";
 import type { SystemView } from "../system-view.ts";
-import { givenTo, ownedByOthers, shownOf, withNetwork } from "../work-files.ts";
+import { handOverTo, ownedByOthers, shownOf, withNetwork } from "../work-files.ts";
 import type { UsedGroup, WorkGroups } from "../work-groups.ts";
 import { BuiltImages } from "./built-images.ts";
 import {
@@ -57,7 +57,7 @@ export function createContainers(options: ContainerOptions): Isolation {
     folder === undefined ? undefined : new BuiltImages({ engine, folder, most: repositoryImages.most });
   const runner = randomUUID();
   removeWithThisProcess(engine, runner);
-  const handOver = givenTo(programs, user);
+  const handOver = handOverTo(programs, user);
   const remove = (name: string) => removeContainer(engine, name);
   return {
     name: "container",

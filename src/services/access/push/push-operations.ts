@@ -32,7 +32,7 @@ import { recordPush } from "../../../store/environment/environment-push.ts";
 import { callerOf, requireOwnership, writeAsCaller, writePartAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import type { QuestionDependencies } from "../../environment/environment-question.ts";
-import { endOfPatience } from "../../environment/lasting-question.ts";
+import { waitEnd } from "../../environment/long-running-question.ts";
 import { type FoundOrigin, findAuthor, findPushOrigin } from "./push-origin.ts";
 import {
   findKnownPullRequest,
@@ -41,7 +41,7 @@ import {
   type PullRequestHosts,
   requireHost,
 } from "./push-pull-request.ts";
-import { askToPush, awaitBegunPush, type PushGoingOn, requireDone } from "./push-question.ts";
+import { askToPush, awaitBegunPush, type PushInProgress, requireDone } from "./push-question.ts";
 import { carryOut, type KnownPush, rulePush } from "./push-ruling.ts";
 
 /** The dependencies of operations that push. */
@@ -133,7 +133,7 @@ async function pushAs(
   wanted: WantedPullRequest | undefined,
 ): Promise<Pushed> {
   // One limit for the whole operation: each question gets the time that the earlier ones have left.
-  const deps = { ...given, until: endOfPatience(given.now(), ctx.timeoutMs()) };
+  const deps = { ...given, until: waitEnd(given.now(), ctx.timeoutMs()) };
   const { store } = deps;
   const caller = callerOf(ctx);
   const branch = req.branch || proposedBranch(origin);
@@ -233,7 +233,7 @@ function pushOf(
 function goingOn(
   { id: environmentId }: Environment,
   push: MessageInitShape<typeof EnvironmentPushSchema>,
-  { progress }: PushGoingOn,
+  { progress }: PushInProgress,
 ): Pushed {
   return { push: { environmentId, ...push, state: State.GOING_ON, ...(progress && { progress }) } };
 }

@@ -9,13 +9,13 @@ import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { EnvironmentPush_Progress as Progress } from "#gen/service/v1/environment_push_pb.js";
 import { pushRefused } from "../../../domain/environment/environment-push.ts";
 import { askerOf } from "../../environment/environment-question.ts";
-import { askLasting, type LastingDependencies } from "../../environment/lasting-question.ts";
+import { askLongRunning, type LongRunningDependencies } from "../../environment/long-running-question.ts";
 
 /** The result of a runner's inspection or push, or its progress. */
-export type PushAnswer = { readonly pushed: BranchPushed } | PushGoingOn;
+export type PushAnswer = { readonly pushed: BranchPushed } | PushInProgress;
 
 /** A push that a runner is still carrying out. */
-export interface PushGoingOn {
+export interface PushInProgress {
   readonly pushed: undefined;
   readonly progress: Progress | undefined;
 }
@@ -29,7 +29,7 @@ type AskedPush = MessageInitShape<typeof PushBranchSchema>;
  * @throws DomainError PUSH_REFUSED, and what asking a runner throws
  */
 export async function askToPush(
-  deps: LastingDependencies,
+  deps: LongRunningDependencies,
   ctx: HandlerContext,
   environment: Environment,
   push: AskedPush,
@@ -57,7 +57,7 @@ export function requireDone({ failure }: BranchPushed): void {
  * @throws DomainError what asking a runner throws
  */
 export async function awaitBegunPush(
-  deps: LastingDependencies,
+  deps: LongRunningDependencies,
   ctx: HandlerContext,
   environment: Environment,
   push: AskedPush,
@@ -73,7 +73,7 @@ export async function awaitBegunPush(
 }
 
 async function ask(
-  deps: LastingDependencies,
+  deps: LongRunningDependencies,
   ctx: HandlerContext,
   { id: environmentId, metadata }: Environment,
   {
@@ -84,7 +84,7 @@ async function ask(
     readonly isSame: (asked: EnvironmentQuestion["question"]) => boolean;
   },
 ): Promise<PushAnswer | undefined> {
-  const lasting = await askLasting(deps, askerOf(deps, ctx), metadata?.runnerId ?? "", {
+  const lasting = await askLongRunning(deps, askerOf(deps, ctx), metadata?.runnerId ?? "", {
     environmentId,
     question: value && { case: "pushBranch", value },
     answer: "branchPushed",

@@ -26,7 +26,7 @@ import {
 export type RetentionReaders = Pick<Store, "longReader" | "lister">;
 
 /** Number of executions read at a time. */
-export const LOOKED_AT = 200;
+export const EXECUTIONS_PER_BATCH = 200;
 
 /** Number of entries that are read, and possibly removed, at a time. */
 export const ENTRIES_PER_BATCH = 500;
@@ -75,10 +75,10 @@ async function* pages(
   reason: string,
 ): AsyncGenerator<Past> {
   for (let after: Ended | undefined; ; ) {
-    const page = await findEnded(store.lister(scope), scope, query, after, LOOKED_AT);
+    const page = await findEnded(store.lister(scope), scope, query, after, EXECUTIONS_PER_BATCH);
     if (page.length > 0) yield { ids: page.map(({ id }) => id), reason };
     after = page.at(-1);
-    if (page.length < LOOKED_AT) return;
+    if (page.length < EXECUTIONS_PER_BATCH) return;
   }
 }
 

@@ -24,7 +24,7 @@ import {
 const SUMMED_AT_ONCE = 20;
 
 /** Number of events read at a time. */
-const EVENTS_LOOKED_AT = 1_000;
+const EVENTS_PER_BATCH = 1_000;
 
 /** Amount of one kind that retention would remove. */
 export interface RemovableAmount {
@@ -106,7 +106,7 @@ async function findGoing(
     if (!isAll) break;
     await yieldToEventLoop();
   }
-  keepHeld(going, holders);
+  keepNeeded(going, holders);
   return { ids: going, isAll };
 }
 
@@ -114,7 +114,7 @@ async function findGoing(
  * Removes from `going`, in place, the executions that something else needs which is kept, transitively. Each holder is
  * visited once, since a conversation may be long.
  */
-function keepHeld(going: Set<string>, holders: readonly Holder[]): void {
+function keepNeeded(going: Set<string>, holders: readonly Holder[]): void {
   const heldBy = new Map<string, string[]>();
   const staying: string[] = [];
   for (const { id, holderId } of holders) {
@@ -163,7 +163,7 @@ async function countEvents(
   const gone = besides && (await pastEventsBound(store, scope, besides, now));
   let [rows, bytes, left] = [0, 0, most];
   for (let after: number | undefined = 0; bound && after !== undefined; ) {
-    const batch = await findPrunableEvents(store.longReader, scope, bound, after, EVENTS_LOOKED_AT);
+    const batch = await findPrunableEvents(store.longReader, scope, bound, after, EVENTS_PER_BATCH);
     for (const event of batch.slice(0, left)) {
       if (gone && isPastEvent(gone, event)) continue;
       rows += 1;

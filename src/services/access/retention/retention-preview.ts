@@ -9,7 +9,7 @@ import type { RetentionReaders } from "./past.ts";
 import { countRemovable } from "./removable-amounts.ts";
 
 /** Maximum number of rows checked per kind (contract, PreviewRetentionResponse.complete). */
-const MAX_LOOKED_AT = 20_000;
+const MAX_EXAMINED = 20_000;
 
 /** The kinds in the order of RetentionPolicy, with the contract's names of their resource types. */
 const RESOURCES: readonly (readonly [RetainedKind, resourceType: string])[] = [
@@ -30,7 +30,7 @@ export async function previewRetention(
   let complete = true;
   for (const [kind, resourceType] of RESOURCES) {
     const { days, count } = retention[kind];
-    const query = { keep: { days, count }, now: now(), most: MAX_LOOKED_AT };
+    const query = { keep: { days, count }, now: now(), most: MAX_EXAMINED };
     const { rows, bytes, isAll } = await countRemovable(store, scope, kind, query);
     complete &&= isAll;
     const setByPolicy = policy?.[kind] !== undefined;
@@ -55,7 +55,7 @@ interface RetentionChange {
  *
  * @returns whether everything was checked
  */
-export async function lookAtRetention(
+export async function previewRetentionEffects(
   { store, now, caller, before, after, effects }: RetentionChange,
   defaults: Retention,
 ): Promise<boolean> {
@@ -66,7 +66,7 @@ export async function lookAtRetention(
   for (const [kind, resourceType] of RESOURCES) {
     const [besides, keep] = [old[kind], changed[kind]];
     if (besides.days === keep.days && besides.count === keep.count) continue;
-    const query = { keep, besides, now, most: MAX_LOOKED_AT };
+    const query = { keep, besides, now, most: MAX_EXAMINED };
     const { rows, bytes, ids, isAll } = await countRemovable(store, caller, kind, query);
     complete &&= isAll;
     const what = { fieldPath: `retention.${kind}`, outcome: Outcome.REMOVED, resourceType };

@@ -16,7 +16,7 @@ export const AGENT_UNREGISTERED: AgentFailure = {
 };
 
 /** The failure of an agent execution on a runner whose operator does not allow its agent. */
-export const API_AGENT_NOT_TAKEN: AgentFailure = {
+export const API_AGENT_NOT_ALLOWED: AgentFailure = {
   reason: Reason.SERVICE,
   message:
     "its agent is defined by the API, and the operator of its runner does not allow that: start the runner with --allow-api-agents, or the run on another runner",

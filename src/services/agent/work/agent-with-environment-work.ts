@@ -40,7 +40,7 @@ import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler, WorkProgress } from "../../runner/work-handler.ts";
 import { endAgentExecution } from "../halt-agent-execution.ts";
-import { AGENT_UNREGISTERED, API_AGENT_NOT_TAKEN, toAgentWork } from "./agent-assignment.ts";
+import { AGENT_UNREGISTERED, API_AGENT_NOT_ALLOWED, toAgentWork } from "./agent-assignment.ts";
 
 /**
  * The handler of work on a new environment and the agent execution that it was created for. Once leased it is
@@ -75,7 +75,7 @@ export const agentWithEnvironmentWork: WorkHandler = {
     }
     if (agent.agent.definition && !apiAgents) {
       const { id } = stored.execution;
-      await endAgentExecution(tx, scope, id, { event: "stop", failure: API_AGENT_NOT_TAKEN });
+      await endAgentExecution(tx, scope, id, { event: "stop", failure: API_AGENT_NOT_ALLOWED });
       return undefined;
     }
     const environment = assignedEnvironment(before, runnerId);
@@ -114,7 +114,7 @@ async function findWaitingExecution(
 }
 
 /** Returns the environment that must be started before a leased agent execution can begin; undefined once it has begun. */
-export async function findUnmadeEnvironment(
+export async function findUnstartedEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   { execution, environmentId }: StoredAgentExecution,
@@ -147,7 +147,7 @@ export async function reportEnvironmentOfAgent(
  * Ends a lease under which the environment was not started. After a lost lease another attempt follows; otherwise the
  * environment has failed, and the agent execution with it.
  */
-export async function endUnmade(
+export async function endWithoutEnvironment(
   tx: WriteTransaction,
   scope: Scope,
   lease: StoredWork,

@@ -35,13 +35,13 @@ import { findWholeExecution } from "../../../store/workflow/workflow-execution.t
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../../runner/work-handler.ts";
 import { findExecutorAssigner } from "../../workflow/execution/executor-assigner.ts";
-import { loseTurn } from "../agent-lost-turn.ts";
+import { recordLostTurn } from "../agent-lost-turn.ts";
 import { restAgentExecution, takeSlot } from "../agent-slot.ts";
 import { endAgentExecution } from "../halt-agent-execution.ts";
-import { AGENT_UNREGISTERED, API_AGENT_NOT_TAKEN, toAgentWork } from "./agent-assignment.ts";
+import { AGENT_UNREGISTERED, API_AGENT_NOT_ALLOWED, toAgentWork } from "./agent-assignment.ts";
 import {
-  endUnmade,
-  findUnmadeEnvironment,
+  endWithoutEnvironment,
+  findUnstartedEnvironment,
   queueAfterUnmade,
   reportEnvironmentOfAgent,
   warnAgentExecution,
@@ -98,9 +98,10 @@ export const agentWork: WorkHandler = {
       return;
     }
     const outcome = end.kind === "finished" ? end.outcome.outcome : Outcome.RELEASED;
-    const unmade = await findUnmadeEnvironment(tx, scope, stored);
+    const unmade = await findUnstartedEnvironment(tx, scope, stored);
     const isStopped = outcome === Outcome.STOPPED || isStopRequested(stored.execution);
-    if (unmade && !isStopped && outcome !== Outcome.DONE) return endUnmade(tx, scope, lease, unmade, end);
+    if (unmade && !isStopped && outcome !== Outcome.DONE)
+      return endWithoutEnvironment(tx, scope, lease, unmade, end);
     if (outcome === Outcome.RELEASED && !isStopped) return endLostLease(tx, scope, lease, stored);
     await removeWork(tx, lease.id);
     const event = outcome === Outcome.DONE ? "end" : "stop";
@@ -161,7 +162,7 @@ async function endLostLease(
     await resetAttempts(tx, id);
     return releaseWork(tx, id);
   }
-  const inputId = after && (await loseTurn(tx, stored, fence));
+  const inputId = after && (await recordLostTurn(tx, stored, fence));
   if (inputId !== undefined)
     await appendLostTurnError(tx, before.id, { inputId, sequence: lastSequence + 1 });
   if (attempt < MAX_ATTEMPTS) {
@@ -198,7 +199,7 @@ function beginFailure(
   agent: RegisteredAgent | undefined,
 ): AgentFailure {
   if (!environment) return { reason: Reason.ENVIRONMENT, message: "its environment was removed" };
-  return agent ? API_AGENT_NOT_TAKEN : AGENT_UNREGISTERED;
+  return agent ? API_AGENT_NOT_ALLOWED : AGENT_UNREGISTERED;
 }
 
 function failureIn(end: LeaseEnd): Failure | undefined {

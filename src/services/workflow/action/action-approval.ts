@@ -224,7 +224,7 @@ export async function rewindAction(
 }
 
 /** Returns why the executor may no longer act, if so: much may have changed before people decided. */
-export async function findUnfitness(
+export async function findExecutorProblem(
   tx: WriteTransaction,
   scope: Scope,
   execution: WorkflowExecution,

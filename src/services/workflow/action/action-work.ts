@@ -41,7 +41,7 @@ import { requestEnvironmentDeletion } from "../execution/kept-environment.ts";
 import { type ActionAhead, findPeople, readActionsAhead } from "./action-ahead.ts";
 import {
   endDecided,
-  findUnfitness,
+  findExecutorProblem,
   pauseAction,
   queueAnywhere,
   resumeEnvironment,
@@ -166,7 +166,7 @@ async function findActionToBegin(
   const steps = stepsOf(execution, found.action);
   let [before, kept] = [found.action, undefined as Environment | undefined];
   if (hasWorkspace(before, steps)) {
-    const refusal = await findUnfitness(tx, scope, execution);
+    const refusal = await findExecutorProblem(tx, scope, execution);
     if (refusal) {
       await requestEnvironmentDeletion(tx, scope, before.status?.environmentId ?? "");
       await postponeOrFail(tx, scope, work, refusal);

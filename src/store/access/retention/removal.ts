@@ -12,7 +12,7 @@ import type { RemovableExecution } from "./removable.ts";
  * Hides executions of workflows from all readers, and records it. Their parts are removed by removeParts, then the
  * rows by removeHeads. The record contains only what it had while they ran: retention must remove their content.
  */
-export async function takeExecutionsAway(
+export async function hideExecutions(
   tx: WriteTransaction,
   { organizationId }: Scope,
   executions: readonly RemovableExecution[],
@@ -34,20 +34,20 @@ export async function takeExecutionsAway(
 }
 
 /** The environment of a removed agent execution. */
-export interface RunTakenAway {
+export interface HiddenAgentExecution {
   readonly id: string;
   readonly environmentId: string;
   /** True when the environment was created for it, and is removed with it. */
   readonly createdEnvironment: boolean;
 }
 
-/** Hides agent executions from all readers, and records it, like {@link takeExecutionsAway}. */
-export async function takeRunsAway(
+/** Hides agent executions from all readers, and records it, like {@link hideExecutions}. */
+export async function hideAgentExecutions(
   tx: WriteTransaction,
   { organizationId }: Scope,
   ids: readonly string[],
   reason: string,
-): Promise<RunTakenAway[]> {
+): Promise<HiddenAgentExecution[]> {
   if (ids.length === 0) return [];
   await setRemoved(tx, "agent_execution", ids);
   const rows = await builderOf(tx.db)
@@ -77,7 +77,7 @@ async function setRemoved(tx: WriteTransaction, table: EndedTable, ids: readonly
 }
 
 /** Returns the ids of up to `limit` hidden executions that still have rows. */
-export async function findTakenAway(
+export async function findHidden(
   db: Reader,
   { organizationId }: Scope,
   table: EndedTable,

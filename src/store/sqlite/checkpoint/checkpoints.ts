@@ -19,7 +19,7 @@ const EMPTY: Pass = { log: 0, checkpointed: 0 };
  * than the writes, they wait for more pages.
  */
 export class Checkpoints {
-  readonly #upkeep: Maintenance;
+  readonly #maintenance: Maintenance;
   readonly #look: Database.Statement<[], Pass>;
   #running: Promise<void> | undefined;
   /** The result of the last pass. */
@@ -29,19 +29,19 @@ export class Checkpoints {
   /** Number of pages by which the log was ahead of the file before the last pass. */
   #ahead = Number.POSITIVE_INFINITY;
 
-  constructor(upkeep: Maintenance, writing: Database.Database) {
+  constructor(maintenance: Maintenance, writing: Database.Database) {
     writing.pragma("wal_autocheckpoint = 0");
     // A killed process may have left a log that was never synced. Syncing the log does not rewrite pages that the disk
     // rejected before; this writes them to another file, and syncs that.
     writing.pragma("wal_checkpoint(PASSIVE)");
-    this.#upkeep = upkeep;
+    this.#maintenance = maintenance;
     this.#look = writing.prepare<[], Pass>("pragma wal_checkpoint(NOOP)");
   }
 
   /** To be awaited while no transaction is open. */
   async keepShort(): Promise<void> {
     // The thread runs one task at a time, and a start is one.
-    if (this.#running || this.#upkeep.isBusy) return;
+    if (this.#running || this.#maintenance.isBusy) return;
     const log = this.#pages();
     if (log === undefined) return;
     if (log < this.#last.log) {
@@ -79,7 +79,7 @@ export class Checkpoints {
 
   #pass(): Promise<void> {
     const before = this.#last;
-    this.#running = this.#upkeep.order({ checkpoint: true }).then((result) => {
+    this.#running = this.#maintenance.order({ checkpoint: true }).then((result) => {
       this.#running = undefined;
       this.#last = result?.pass ?? { ...before, log: before.log + CHECKPOINT_PAGES };
       // Otherwise another connection reads an older snapshot, such as a backup: waiting would not help.

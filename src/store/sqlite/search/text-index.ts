@@ -35,11 +35,11 @@ const RETRY_AFTER = 4;
 
 /** Writes the index of texts; a thread merges it, a little after each few changes. */
 export class TextIndex {
-  readonly #upkeep: Maintenance;
+  readonly #maintenance: Maintenance;
   #segments = 0;
 
-  constructor(upkeep: Maintenance) {
-    this.#upkeep = upkeep;
+  constructor(maintenance: Maintenance) {
+    this.#maintenance = maintenance;
   }
 
   /**
@@ -58,9 +58,9 @@ export class TextIndex {
 
   /** Merges segments when enough have been added. To be awaited while no transaction is open. */
   async merge(): Promise<void> {
-    if (this.#segments === SEGMENTS_BEFORE_START) void this.#upkeep.start();
-    if (this.#segments < SEGMENTS_BEFORE_MERGE || this.#upkeep.isBusy) return;
-    const result = await this.#upkeep.order({ mergePages: PAGES_PER_MERGE });
+    if (this.#segments === SEGMENTS_BEFORE_START) void this.#maintenance.start();
+    if (this.#segments < SEGMENTS_BEFORE_MERGE || this.#maintenance.isBusy) return;
+    const result = await this.#maintenance.order({ mergePages: PAGES_PER_MERGE });
     if (!result) this.#segments = SEGMENTS_BEFORE_MERGE - RETRY_AFTER;
     else if (!result.hasMerged) this.#segments = 0;
   }

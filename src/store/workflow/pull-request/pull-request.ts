@@ -3,8 +3,8 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type FollowedPullRequest, FollowedPullRequestSchema } from "#gen/service/v1/pull_request_pb.js";
 import {
-  hintedAt,
   type PullRequestPlace,
+  readingTimeAfterEvent,
 } from "../../../domain/workflow/pull-request/followed-pull-request.ts";
 import { unindexed } from "../../expressions.ts";
 import { subjectsOf, subjectsText } from "../../identity/source-setter.ts";
@@ -235,7 +235,7 @@ export async function hintPullRequests(
       : ofRepository.where("head_sha", "=", hint.headSha);
   const found = await query.orderBy("id", "desc").limit(MAX_HINTED).execute();
   for (const { id, seenAt, nextAt } of found) {
-    const at = hintedAt(tx.now, seenAt);
+    const at = readingTimeAfterEvent(tx.now, seenAt);
     if (nextAt !== null && nextAt <= at) continue;
     await builderOf(tx.db)
       .updateTable("pull_request")

@@ -28,7 +28,7 @@ const RESUME = "end their pause by RunnerService/UpdateRunner with RUNNER_PHASE_
 /** A log of changes that grows past this is kept by a reader that does not end. */
 const LONG_LOG_BYTES = 1024 ** 3;
 
-export interface DataLook {
+export interface DataCheck {
   readonly config: Config;
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
@@ -37,9 +37,9 @@ export interface DataLook {
 }
 
 /** Looks at the database and at what it says of keys, clock and runners. Changes nothing in it. */
-export async function lookAtData(look: DataLook): Promise<Finding[]> {
-  const { config } = look;
-  const findings = config.databaseUrl ? await lookAtPostgres(look) : await lookAtFile(config);
+export async function checkData(check: DataCheck): Promise<Finding[]> {
+  const { config } = check;
+  const findings = config.databaseUrl ? await checkPostgres(check) : await checkFile(config);
   if (findings.some(({ level }) => level === "wrong")) return findings;
   let store: ReadOnlyStore;
   try {
@@ -50,11 +50,11 @@ export async function lookAtData(look: DataLook): Promise<Finding[]> {
   try {
     return [
       ...findings,
-      ...(await lookAtBeginning(store, look)),
-      ...(await lookAtNamedKeys(store, look)),
-      ...(await lookAtClock(store, look)),
-      ...(await lookAtCounts(store, look)),
-      ...(await lookAtExport(store, look)),
+      ...(await checkBeginning(store, check)),
+      ...(await checkNamedKeys(store, check)),
+      ...(await checkClock(store, check)),
+      ...(await checkCounts(store, check)),
+      ...(await checkExport(store, check)),
     ];
   } finally {
     await store.close();
@@ -62,7 +62,7 @@ export async function lookAtData(look: DataLook): Promise<Finding[]> {
 }
 
 /** Finds that nothing was ever made in the database: what was there may have been lost with its log of changes. */
-async function lookAtBeginning({ reader }: ReadOnlyStore, { config }: DataLook): Promise<Finding[]> {
+async function checkBeginning({ reader }: ReadOnlyStore, { config }: DataCheck): Promise<Finding[]> {
   if (await hadOrganization(reader)) return [];
   if (!config.databaseUrl && hasHadServer(config.dataDir)) {
     const { what, advice } = emptiedData(config.dataDir, SERVER_URL_FILE);
@@ -74,7 +74,7 @@ async function lookAtBeginning({ reader }: ReadOnlyStore, { config }: DataLook):
   return [note("database", text, advice)];
 }
 
-async function lookAtExport({ reader }: ReadOnlyStore, { now, config }: DataLook): Promise<Finding[]> {
+async function checkExport({ reader }: ReadOnlyStore, { now, config }: DataCheck): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const target of auditTargetsOf(config)) {
     const lag = await findAuditLag(reader, target);
@@ -96,7 +96,7 @@ async function openForReading(config: Config): Promise<ReadOnlyStore> {
   return asDatabaseError(config, () => openReadOnlyDatabase(addressOf(config)));
 }
 
-async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
+async function checkFile({ dataDir }: Config): Promise<Finding[]> {
   const file = join(dataDir, DATABASE_FILE);
   const lost = lostData(dataDir, SERVER_URL_FILE);
   if (lost) return [wrong("database", lost.what, lost.advice)];
@@ -128,7 +128,7 @@ async function lookAtFile({ dataDir }: Config): Promise<Finding[]> {
   ];
 }
 
-async function lookAtPostgres({ config, now }: DataLook): Promise<Finding[]> {
+async function checkPostgres({ config, now }: DataCheck): Promise<Finding[]> {
   const { inspectDatabase } = await import("../../store/postgres/open-read-only.ts");
   try {
     const { release, isReadOnly, problem, aheadMs } = await asDatabaseError(config, () =>
@@ -154,7 +154,7 @@ async function lookAtPostgres({ config, now }: DataLook): Promise<Finding[]> {
   }
 }
 
-async function lookAtNamedKeys({ reader }: ReadOnlyStore, { config, keyIds }: DataLook): Promise<Finding[]> {
+async function checkNamedKeys({ reader }: ReadOnlyStore, { config, keyIds }: DataCheck): Promise<Finding[]> {
   if (keyIds === undefined) return [];
   const missing = (await findNamedKeyIds(reader)).filter((id) => !keyIds.includes(id));
   if (missing.length === 0) return [];
@@ -162,19 +162,19 @@ async function lookAtNamedKeys({ reader }: ReadOnlyStore, { config, keyIds }: Da
   return [wrong("keys", text, "put back the key file of this data, or name it with --key-file")];
 }
 
-async function lookAtClock({ reader }: ReadOnlyStore, { now }: DataLook): Promise<Finding[]> {
+async function checkClock({ reader }: ReadOnlyStore, { now }: DataCheck): Promise<Finding[]> {
   const behindMs = Math.max((await findNewestAuditTime(reader)) ?? 0, RELEASED_AT) - now();
   if (behindMs <= CLOCK_TOLERANCE_MS) return [ok("clock", `it is ${new Date(now()).toISOString()}`)];
   const text = `the clock of this machine is ${Math.round(behindMs / 1000)} seconds behind the newest record of the data`;
   return [wrong("clock", text, "set it, and keep it right by NTP: tokens, leases and schedules go by it")];
 }
 
-async function lookAtCounts({ reader }: ReadOnlyStore, look: DataLook): Promise<Finding[]> {
-  const counts = await countInstallation(reader, { now: look.now(), until: look.now() });
-  return [...lookAtRunners(counts, look), ...lookAtWebhooks(counts)];
+async function checkCounts({ reader }: ReadOnlyStore, check: DataCheck): Promise<Finding[]> {
+  const counts = await countInstallation(reader, { now: check.now(), until: check.now() });
+  return [...checkRunners(counts, check), ...checkWebhooks(counts)];
 }
 
-function lookAtRunners({ runners, work }: InstallationCounts, { now, config }: DataLook): Finding[] {
+function checkRunners({ runners, work }: InstallationCounts, { now, config }: DataCheck): Finding[] {
   const { connected, paused, disconnected, oldestSign } = runners;
   const waiting = work.filter(({ isLeased }) => !isLeased).reduce((sum, { count }) => sum + count, 0);
   const silentMs = now() - (oldestSign ?? now());
@@ -199,7 +199,7 @@ function lookAtRunners({ runners, work }: InstallationCounts, { now, config }: D
 }
 
 /** Looks at subscriptions to events; finds nothing where there are none. */
-function lookAtWebhooks({ eventSubscriptions, eventDeliveries }: InstallationCounts): Finding[] {
+function checkWebhooks({ eventSubscriptions, eventDeliveries }: InstallationCounts): Finding[] {
   const countOf = (state: EventSubscriptionState) =>
     eventSubscriptions.find(({ of }) => of === state)?.count ?? 0;
   const active = countOf(EventSubscriptionState.ACTIVE);

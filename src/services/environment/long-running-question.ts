@@ -6,7 +6,7 @@ import {
 } from "#gen/runner/v1/environment_question_pb.js";
 import type { EnvironmentPush_Progress } from "#gen/service/v1/environment_push_pb.js";
 import { shuttingDown } from "../../domain/error.ts";
-import { environmentUnreachable, LASTING_MS, SILENT_MS } from "../../domain/runner/runner-questions.ts";
+import { environmentUnreachable, LONG_RUNNING_MS, SILENT_MS } from "../../domain/runner/runner-questions.ts";
 import {
   findQuestion,
   findQuestionsOf,
@@ -26,7 +26,7 @@ import {
 } from "./environment-question.ts";
 
 /** Time after which the response is that the runner is still working: many proxies end a call after a minute. */
-const PATIENCE_MS = 50_000;
+const MAX_WAIT_MS = 50_000;
 /** The part of the caller's timeout that is spent waiting; the rest is for sending the response. */
 const PART_OF_DEADLINE = 0.8;
 
@@ -35,23 +35,24 @@ const PART_OF_DEADLINE = 0.8;
  * questions of the operation together.
  * @param timeoutMs time left to the caller; undefined without a limit
  */
-export function endOfPatience(now: number, timeoutMs: number | undefined): number {
-  return now + Math.min(PATIENCE_MS, (timeoutMs ?? PATIENCE_MS) * PART_OF_DEADLINE);
+export function waitEnd(now: number, timeoutMs: number | undefined): number {
+  return now + Math.min(MAX_WAIT_MS, (timeoutMs ?? MAX_WAIT_MS) * PART_OF_DEADLINE);
 }
 
 /** The dependencies of long-running questions. */
-export type LastingDependencies = QuestionDependencies & {
+export type LongRunningDependencies = QuestionDependencies & {
   /** When to stop waiting and respond that the runner is still working, in milliseconds since 1970 UTC. */
   readonly until: number;
 };
 
 /** The answer to a long-running question, or the progress of its runner. */
-export type Lasting<Case extends AnswerCase> =
+export type LongRunningAnswer<Case extends AnswerCase> =
   | { readonly isDone: true; readonly answer: AnswerOf<Case> }
   | { readonly isDone: false; readonly progress: EnvironmentPush_Progress | undefined };
 
 /** A question that may take as long as its runner reports progress. */
-export interface LastingAsked<Case extends AnswerCase> extends Pick<Asked<Case>, "environmentId" | "answer"> {
+export interface LongRunningQuestion<Case extends AnswerCase>
+  extends Pick<Asked<Case>, "environmentId" | "answer"> {
   /** Returns whether another question of the asker about the same environment is the same question. */
   readonly isSame: (question: EnvironmentQuestion["question"]) => boolean;
   /** The question to ask; undefined to wait only for a question that was asked before. */
@@ -69,12 +70,12 @@ export interface LastingAsked<Case extends AnswerCase> extends Pick<Asked<Case>,
  * @returns undefined if there is nothing to wait for
  * @throws DomainError as askRunner does
  */
-export async function askLasting<Case extends AnswerCase>(
-  deps: LastingDependencies,
+export async function askLongRunning<Case extends AnswerCase>(
+  deps: LongRunningDependencies,
   asker: Asker,
   runnerId: string,
-  asked: LastingAsked<Case>,
-): Promise<Lasting<Case> | undefined> {
+  asked: LongRunningQuestion<Case>,
+): Promise<LongRunningAnswer<Case> | undefined> {
   for (;;) {
     const id = (await findAsked(deps, asker, runnerId, asked)) ?? (await ask(asker, asked));
     if (id === undefined) return undefined;
@@ -88,7 +89,7 @@ async function findAsked<Case extends AnswerCase>(
   { store, now }: QuestionDependencies,
   { scope, id: askerId }: Asker,
   runnerId: string,
-  { environmentId, isSame }: LastingAsked<Case>,
+  { environmentId, isSame }: LongRunningQuestion<Case>,
 ): Promise<string | undefined> {
   // Taken before the row is read, since the end of the question may be postponed afterwards.
   const at = now();
@@ -99,7 +100,7 @@ async function findAsked<Case extends AnswerCase>(
 
 async function ask<Case extends AnswerCase>(
   asker: Asker,
-  { environmentId, question }: LastingAsked<Case>,
+  { environmentId, question }: LongRunningQuestion<Case>,
 ): Promise<string | undefined> {
   if (!question) return undefined;
   return asker.write(async (tx) => {
@@ -110,7 +111,7 @@ async function ask<Case extends AnswerCase>(
       id,
       environmentId,
       expiresAt: timestampFromMs(endsAt),
-      endsAt: timestampFromMs(tx.now + LASTING_MS),
+      endsAt: timestampFromMs(tx.now + LONG_RUNNING_MS),
       question,
     });
     await insertQuestion(tx, asker.scope, body, { runnerId, askerId: asker.id, endsAt });
@@ -120,11 +121,11 @@ async function ask<Case extends AnswerCase>(
 
 /** Waits for the answer to a question. @returns undefined if the question was removed */
 async function waitFor<Case extends AnswerCase>(
-  { store, now, draining, until }: LastingDependencies,
+  { store, now, draining, until }: LongRunningDependencies,
   { scope, signal }: Asker,
   id: string,
-  { answer: expected, isLeft }: LastingAsked<Case>,
-): Promise<Lasting<Case> | undefined> {
+  { answer: expected, isLeft }: LongRunningQuestion<Case>,
+): Promise<LongRunningAnswer<Case> | undefined> {
   const notifier = createNotifier((wake) => store.onChange(id, wake), [signal, draining]);
   const remove = () => {
     const removed = (tx: WriteTransaction) => removeQuestion(tx, scope, id);

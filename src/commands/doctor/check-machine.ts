@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 const CERTIFICATE_NOTICE_DAYS = 14;
 
 /** Looks at what settings name on this machine, the certificate among it. @param now milliseconds since 1970 UTC */
-export function lookAtSettings(config: Config, now: number): Finding[] {
+export function checkSettings(config: Config, now: number): Finding[] {
   try {
     checkServeSettings(config);
   } catch (error) {
@@ -40,7 +40,7 @@ export function lookAtSettings(config: Config, now: number): Finding[] {
 }
 
 /** Looks at the disk of the data folder. */
-export async function lookAtDisk(config: Config): Promise<Finding[]> {
+export async function checkDisk(config: Config): Promise<Finding[]> {
   if (!statSync(config.dataDir, { throwIfNoEntry: false })) return [];
   const { bavail, bsize, files, ffree } = statfsSync(config.dataDir);
   const advice =
@@ -53,7 +53,7 @@ export async function lookAtDisk(config: Config): Promise<Finding[]> {
 }
 
 /** Looks at the key file. @returns the ids of its keys too, when it can be read */
-export function lookAtKeys(config: Config): {
+export function checkKeys(config: Config): {
   readonly findings: readonly Finding[];
   readonly ids: readonly string[] | undefined;
 } {
@@ -75,7 +75,7 @@ export function lookAtKeys(config: Config): {
 }
 
 /** Tries what would keep the work of the server's own runner in. */
-export async function lookAtIsolation(config: Config, terminal: Terminal): Promise<Finding[]> {
+export async function checkIsolation(config: Config, terminal: Terminal): Promise<Finding[]> {
   if (!config.localRunner) return [ok("isolation", "the server runs no work itself (--local-runner)")];
   try {
     const { name } = await chooseLocalIsolation(config, terminal, createLog("silent"));

@@ -16,12 +16,12 @@ import {
 } from "#gen/service/v1/environment_service_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
-import { LASTING_MS, SILENT_MS, STREAM_LIVES_MS } from "../../../src/domain/runner/runner-questions.ts";
+import { LONG_RUNNING_MS, SILENT_MS, STREAM_LIVES_MS } from "../../../src/domain/runner/runner-questions.ts";
 import { pushEnvironmentBranch } from "../../../src/services/access/push/push-operations.ts";
 import { runsInEnvironment as runs } from "../../../src/services/agent/reading/runs-in-environment.ts";
 import { askerOf } from "../../../src/services/environment/environment-question.ts";
 import { EnvironmentWorkService } from "../../../src/services/environment/environment-work-service.ts";
-import { askLasting, endOfPatience } from "../../../src/services/environment/lasting-question.ts";
+import { askLongRunning, waitEnd } from "../../../src/services/environment/long-running-question.ts";
 import { builderOf } from "../../../src/store/query-builder.ts";
 import {
   contextOf,
@@ -67,9 +67,9 @@ const listen = () =>
 function ask({ branch = "b", isLeft = true, store = made.store } = {}) {
   const leaving = new AbortController();
   const ctx = contextOf(EnvironmentContract.method.pushEnvironmentBranch, caller, leaving.signal);
-  const deps = { ...workDependencies(made), store, until: endOfPatience(made.clock.now, MINUTE_MS) };
+  const deps = { ...workDependencies(made), store, until: waitEnd(made.clock.now, MINUTE_MS) };
   const value = create(PushBranchSchema, { branch });
-  const outcome = askLasting(deps, askerOf(deps, ctx), runner.runnerId, {
+  const outcome = askLongRunning(deps, askerOf(deps, ctx), runner.runnerId, {
     environmentId,
     question: { case: "pushBranch", value },
     answer: "branchPushed",
@@ -125,13 +125,13 @@ test("progress puts its end off, for an hour at most; without any it is over", a
   const first = ask();
   const [id = ""] = await asked();
   expect(await ends()).toEqual([begun + SILENT_MS]);
-  for (let percent = 1; made.clock.now + SILENT_MS < begun + LASTING_MS; percent++) {
+  for (let percent = 1; made.clock.now + SILENT_MS < begun + LONG_RUNNING_MS; percent++) {
     made.clock.now += SILENT_MS - 1;
     await tell(id, percent);
-    expect(await ends()).toEqual([Math.min(made.clock.now + SILENT_MS, begun + LASTING_MS)]);
+    expect(await ends()).toEqual([Math.min(made.clock.now + SILENT_MS, begun + LONG_RUNNING_MS)]);
   }
   expect(await first.outcome).toMatchObject({ isDone: false });
-  made.clock.now = begun + LASTING_MS;
+  made.clock.now = begun + LONG_RUNNING_MS;
   await expect(tell(id, 100)).rejects.toMatchObject({ reason: ErrorReason.NOT_FOUND });
   await listen();
   const silent = ask();
@@ -213,7 +213,7 @@ test("a push waits for its look and for what is done no longer than for one ques
   const req = create(PushRequestSchema, { environmentId, branch: "b" });
   const pushing = pushEnvironmentBranch(deps, req, contextOf(method, caller));
   const [look = ""] = await asked();
-  made.clock.now += endOfPatience(0, undefined) - 1;
+  made.clock.now += waitEnd(0, undefined) - 1;
   await listen();
   const found = { remote: REMOTE, commit: "c".repeat(40), defaultBranch: "main" };
   await answer(look, { case: "branchPushed", value: found });

@@ -30,7 +30,7 @@ const OF_THE_SERVER =
   "name the one of the server with --data-dir, or mount its disk; for a new installation start the server";
 
 /** Looks at the data folder itself, not at what is in its files. */
-export function lookAtFolder({ dataDir, databaseUrl }: Config): Finding[] {
+export function checkFolder({ dataDir, databaseUrl }: Config): Finding[] {
   let found: Stats | undefined;
   try {
     found = statSync(dataDir, { throwIfNoEntry: false });
