@@ -10,19 +10,19 @@ import { deciders } from "../../domain/policy/approval-deciders.ts";
 import { digestOf, type FoundApproval, insertApproval } from "../../store/approval/approval.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** A request for an approval, with who asks and who decides. */
+/** A request for an approval: what is asked, the asker and the deciders. */
 export interface ApprovalAsk {
   readonly asked: AskedText;
   readonly asker: Asker;
   /** The subject that started the agent execution or the execution of the workflow, or that asks for a push. */
   readonly creator: Subject;
-  /** The subject that the execution of the workflow runs as, of a step alone. */
+  /** The subject that the execution of the workflow runs as; only for requests of a step. */
   readonly executor?: Subject | undefined;
   /** Default none. */
   readonly options?: readonly ApprovalOption[];
-  /** Undefined for those who may send to the run. */
+  /** When undefined, everybody who may send to the run may decide. */
   readonly deciders?: ApprovalDeciders | undefined;
-  /** Path of the policy that has it asked; empty for none. */
+  /** Path of the policy that requires the approval; empty for none. */
   readonly policyFieldPath: string;
   /** True when every member may read it. */
   readonly isShared: boolean;
@@ -30,7 +30,7 @@ export interface ApprovalAsk {
   readonly lifetimeMs?: number | undefined;
 }
 
-/** Asks for an approval. The caller of the function has checked that nobody has asked for it before. */
+/** Asks for an approval. The caller must have checked that there is no earlier request. */
 export function askApproval(tx: WriteTransaction, scope: Scope, ask: ApprovalAsk): Promise<FoundApproval> {
   const { asked, asker, creator, executor, options = [], policyFieldPath, isShared } = ask;
   const approval = newApproval({

@@ -11,11 +11,11 @@ import { findApprovalsOfWorkflow, removeApproval } from "../../store/approval/ap
 import type { Handle, Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
-/** The hook that is called with an approval that has just been decided or has expired, in the transaction. */
+/** The hook that runs in the same transaction after an approval was decided or has expired. */
 export const approvalEnded =
   createHook<[tx: WriteTransaction, scope: Scope, approval: Approval]>("ends of approvals");
 
-/** Why an approval was denied that nobody decided. */
+/** The reason that expired approvals carry. */
 const EXPIRED = "nobody decided in time";
 
 /** Expires an approval, which counts as denied, unless it was decided meanwhile. @returns whether it was pending */
@@ -32,7 +32,7 @@ export async function expireApproval(tx: WriteTransaction, scope: Scope, id: str
   return true;
 }
 
-/** Cancels what somebody asks for and nobody has decided, without telling the asker. */
+/** Cancels the pending approvals of an asker, without notifying it. */
 export async function cancelApprovals(
   tx: WriteTransaction,
   scope: Scope,
@@ -44,7 +44,7 @@ export async function cancelApprovals(
   }
 }
 
-/** Cancels a pending approval, without telling the asker. */
+/** Cancels a pending approval, without notifying the asker. */
 export async function cancelApproval(
   tx: WriteTransaction,
   scope: Scope,
@@ -55,8 +55,7 @@ export async function cancelApproval(
 }
 
 /**
- * Removes up to `limit` approvals that the steps of a workflow have asked for; what nobody has decided is
- * cancelled first.
+ * Removes up to `limit` approvals that the steps of a workflow have asked for. Pending ones are cancelled first.
  * @returns the number of removed approvals
  */
 export async function removeApprovalsOfWorkflow(
@@ -73,7 +72,7 @@ export async function removeApprovalsOfWorkflow(
   return found.length;
 }
 
-/** Removes the approvals of pushes of an environment that goes; what nobody has decided is cancelled first. */
+/** Removes the approvals of the pushes of an environment that is being deleted. Pending ones are cancelled first. */
 export async function removeApprovalsOfPushes(
   tx: WriteTransaction,
   scope: Scope,

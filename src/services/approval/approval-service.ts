@@ -82,7 +82,7 @@ export class ApprovalService implements ServiceImpl<typeof Contract> {
 /**
  * Returns an approval that the caller may read.
  *
- * @throws DomainError NOT_FOUND, also for one that the caller may not read
+ * @throws DomainError NOT_FOUND, also when the approval exists but the caller may not read it
  */
 async function getReadableApproval(db: Reader, caller: Caller, id: string): Promise<FoundApproval> {
   const approval = await findApproval(db, caller, id);
@@ -108,7 +108,7 @@ async function mayRead(
   return isSharedWith(db, caller, policies, asker?.agentExecutionId ?? "");
 }
 
-/** Returns the ids of the earlier deciders that could still decide: one who was blocked or has left could not. */
+/** Returns the ids of the earlier deciders who can still decide, without those who were blocked or have left. */
 async function findFitIds(
   tx: WriteTransaction,
   caller: Caller,

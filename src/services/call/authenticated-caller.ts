@@ -12,12 +12,12 @@ import type { Reader, WriteTransaction } from "../../store/store.ts";
 export type AuthenticatedCaller =
   | { readonly kind: "known"; readonly caller: Caller }
   | { readonly kind: "unknown" }
-  /** Nothing is wrong with the token but that it ended, at `endedAt` (milliseconds since 1970 UTC). */
+  /** The token is valid except that it ended at `endedAt` (milliseconds since 1970 UTC). */
   | { readonly kind: "expired"; readonly endedAt: number }
-  /** The token is valid and its account is blocked. */
+  /** The token is valid, but its account is blocked. */
   | { readonly kind: "blocked" };
 
-/** The result for a token that is not valid. */
+/** The result for an invalid token. */
 export const UNKNOWN: AuthenticatedCaller = { kind: "unknown" };
 
 /** The stored role of a member who is an administrator. */
@@ -26,7 +26,7 @@ const ADMINISTRATOR = 1;
 /** Returns the caller that a stored token authenticates at `at` (milliseconds since 1970 UTC). */
 export function authenticatedCallerOf(found: FoundToken | undefined, at: number): AuthenticatedCaller {
   if (!found || isRevoked(found, at)) return UNKNOWN;
-  // A session is no token that could be renewed.
+  // A session cannot be renewed, so its error does not distinguish expiry.
   if (found.kind === "session" && hasSessionEnded(found.expires_at, found.last_used_at, at)) return UNKNOWN;
   const hasEnded = found.expires_at <= at;
   if (found.blocked_at !== null) return hasEnded ? UNKNOWN : { kind: "blocked" };
@@ -48,7 +48,7 @@ export function authenticatedCallerOf(found: FoundToken | undefined, at: number)
 }
 
 /**
- * Returns an authenticated caller with its present role.
+ * Returns an authenticated caller with its current role.
  *
  * @param at milliseconds since 1970 UTC
  * @throws DomainError UNAUTHENTICATED, TOKEN_EXPIRED or ACCOUNT_BLOCKED when its token is no longer valid
@@ -66,9 +66,9 @@ export function refusalOf(refused: Exclude<AuthenticatedCaller, { kind: "known" 
 }
 
 /**
- * Requires that the caller's access was not revoked since authentication. A request
- * decides how long its body takes, and a caller that was blocked or demoted meanwhile
- * must not write. Called in the transaction itself.
+ * Requires that the caller's access was not revoked since authentication. The client controls how long sending the
+ * body takes, and a caller that was blocked or demoted in the meantime must not write. Call it inside the
+ * transaction.
  *
  * @throws DomainError UNAUTHENTICATED, TOKEN_EXPIRED, ACCOUNT_BLOCKED or PERMISSION_DENIED
  */
@@ -80,7 +80,7 @@ export async function requireNotRevoked(
   requireSameGrant(caller, await revalidate(tx.db, caller, tx.now), operation);
 }
 
-/** Returns whether something other than its end keeps a token from being valid. */
+/** Returns whether a token is invalid for a reason other than its expiry. */
 function isRevoked(token: FoundToken, at: number): boolean {
   if (token.disabled_at !== null || token.suspended_at !== null) return true;
   return isOfServiceAccount(token.kind) && ((token.valid_until ?? 0) <= at || token.suspended === 1);
@@ -90,7 +90,7 @@ function isOfServiceAccount(kind: FoundToken["kind"]): boolean {
   return kind === "service_account" || kind === "machine";
 }
 
-/** Returns undefined for a user who is no longer a member. */
+/** Returns the role and principal, or undefined for a user who is no longer a member. */
 function identityOf({ kind, role, left_at }: FoundToken): { role: Role; principal: Principal } | undefined {
   if (isOfServiceAccount(kind)) return { role: "service_account", principal: Principal.SERVICE_ACCOUNT };
   if (kind === "exchange") return { role: kind, principal: Principal.RUNNER };

@@ -15,30 +15,30 @@ export const callerKey: ContextKey<Caller | undefined> = createContextKey<Caller
   description: "caller",
 });
 
-/** The context key of the function that a stream calls once it has begun, so that the response headers are sent. */
+/** The context key of the function that a stream calls once it has begun. It sends the response headers. */
 export const streamBegunKey: ContextKey<() => void> = createContextKey<() => void>(() => {}, {
   description: "stream begun",
 });
 
-/** The context key of the trace that a call belongs to, and of its span there. */
+/** The context key of the call's trace and of its span in it. */
 export const traceKey: ContextKey<TraceParent | undefined> = createContextKey<TraceParent | undefined>(
   undefined,
   { description: "trace" },
 );
 
-/** Returns the `traceparent` of what a call sends to others; undefined where it has no trace. */
+/** Returns the `traceparent` header for the call's outgoing requests, or undefined when the call has no trace. */
 export function traceparentOfCall(ctx: HandlerContext): string | undefined {
   const trace = ctx.values.get(traceKey);
   return trace && formatTraceparent(trace, trace.parentSpanId);
 }
 
-/** A write of several operations, each of which changes something in its transaction. */
+/** One transaction that several operations write in. */
 export interface SharedWrite {
   readonly tx: WriteTransaction;
   readonly caller: Caller;
 }
 
-/** The context key of the write that an operation is a part of; undefined for one that writes by itself. */
+/** The context key of the shared write that the operation belongs to; undefined when it writes alone. */
 export const sharedWriteKey: ContextKey<SharedWrite | undefined> = createContextKey<SharedWrite | undefined>(
   undefined,
   { description: "shared write" },
@@ -51,7 +51,7 @@ export function callerOf(ctx: HandlerContext): Caller {
   return caller;
 }
 
-/** Cached by method: a newly concatenated string would be hashed again by every map in which it is looked up. */
+/** Cached by method, because every map lookup would hash a newly concatenated string again. */
 const operationNames = new WeakMap<DescMethod, string>();
 
 /** Returns the full name of the operation, such as `service.v1.ProjectService/CreateProject`. */
@@ -70,9 +70,8 @@ export function grantOf(ctx: HandlerContext): Grant {
 }
 
 /**
- * Requires that the caller owns the resource, unless it may act on any resource.
- * Called after the resource was found in the caller's organization and before
- * anything of it is changed or returned.
+ * Requires that the caller owns the resource, unless it may act on any resource. Call it after the resource was found
+ * in the caller's organization and before anything of it is changed or returned.
  *
  * @param owners the owners of the resource: its creator, the runner that it is on
  * @throws DomainError PERMISSION_DENIED
@@ -85,20 +84,20 @@ export function requireOwnership(ctx: HandlerContext, ...owners: readonly Owner[
 export interface CallerWriteOptions {
   /** True when the request is exempt from the storage quota; by default its operation decides. */
   readonly isExempt?: boolean | undefined;
-  /** Locks in addition to that of the caller's organization; a function as in {@link Locks}. Default none. */
+  /** Locks in addition to the one of the caller's organization; a function as in {@link Locks}. Default none. */
   readonly alsoLocks?: Exclude<Locks, "installation">;
 }
 
 /**
- * Writes as the caller, in the name of the operation, unless its deadline has
- * passed. `fn` must return the operation's response: for a request with an
- * idempotency key it is stored, and a repeated request gets it without a call of
- * `fn`. An operation writes once. One that is a part of a shared write makes its changes in that: the operation
- * that shares it verifies the caller, and stores the response.
+ * Writes as the caller, in the name of the operation, unless its deadline has passed. An operation writes once.
+ *
+ * `fn` must return the operation's response. For a request with an idempotency key, the response is stored; a
+ * repeated request gets the stored response and does not call `fn`. An operation of a shared write makes its changes
+ * there: the operation that owns the shared write verifies the caller and stores the response.
  *
  * @throws DomainError STORAGE_QUOTA_EXCEEDED when the organization would exceed its quota
- * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED for a
- *   caller that was blocked or lost the permission since authentication
+ * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED for a caller that was blocked or lost the
+ * permission since authentication
  */
 export async function writeAsCaller<T>(
   store: Store,
@@ -110,8 +109,8 @@ export async function writeAsCaller<T>(
 }
 
 /**
- * Does the same as {@link writeAsCaller} for an operation that begins by reading, which goes on while the caller is
- * verified and its quota read: `read` changes nothing and refuses nothing, and returns the function that writes.
+ * Like {@link writeAsCaller}, for an operation that reads first. `read` runs while the caller is verified and its
+ * quota is read. It must not change or reject anything; it returns the function that writes.
  */
 export async function writeReadAsCaller<T>(
   store: Store,
@@ -142,15 +141,12 @@ export async function writeReadAsCaller<T>(
   return responseOf(ctx, replay);
 }
 
-/**
- * Time after which one of several transactions ends, in milliseconds: others wait for no longer than
- * this and the last of its steps.
- */
+/** Milliseconds after which one of several transactions ends. Others wait at most this long, plus the last step. */
 export const PART_MS = 25;
 
 /**
- * Writes one of several transactions of an operation that would hold up the writes of others in one.
- * It knows nothing of idempotency keys and quotas.
+ * Writes one of several transactions of an operation. A single transaction would block other writes for too long.
+ * Ignores idempotency keys and quotas.
  *
  * @throws DomainError ACCOUNT_BLOCKED, UNAUTHENTICATED or PERMISSION_DENIED as writeAsCaller
  */
@@ -164,8 +160,8 @@ export function writePartAsCaller<T>(
 }
 
 /**
- * Does the same as {@link writePartAsCaller} with a part that begins by reading, which goes on while the caller is
- * verified: `read` changes nothing, and returns the function that writes.
+ * Like {@link writePartAsCaller}, for a part that reads first. `read` runs while the caller is verified. It must not
+ * change anything; it returns the function that writes.
  */
 export function writeReadPartAsCaller<T>(
   store: Store,
@@ -182,7 +178,7 @@ export function writeReadPartAsCaller<T>(
     operation,
     async (tx) => {
       const reading = read(tx, caller);
-      // Its error counts only for a caller who may write.
+      // A read error matters only when the caller may write.
       reading.catch(() => {});
       await requireNotRevoked(tx, caller, operation);
       const write = await reading;
@@ -199,7 +195,10 @@ export function writeReadPartAsCaller<T>(
   );
 }
 
-/** Tells whether the operation is exempt. Those of runners are: they report on earlier requests and are bounded by leases. */
+/**
+ * Returns whether the operation is exempt. Runner operations are: they report on earlier requests, and leases bound
+ * them.
+ */
 function isExemptFromQuota(ctx: HandlerContext): boolean {
   const operation = operationOf(ctx);
   return !operation.startsWith("service.v1.") || EXEMPT_FROM_QUOTA.has(operation);

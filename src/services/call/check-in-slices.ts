@@ -2,9 +2,8 @@
 const SLICE_MS = 10;
 
 /**
- * Checks the elements of a batch in time slices, so that other requests run in
- * between: a hundred elements of maximum size take hundreds of milliseconds. Call it
- * before a transaction begins, since a transaction cannot be interrupted.
+ * Checks the elements of a batch in time slices and lets other requests run in between: a hundred elements of maximum
+ * size take hundreds of milliseconds. Call it before a transaction begins, since a transaction cannot be interrupted.
  *
  * @param check throws the error of an invalid element
  * @returns a function that throws the error of an element, if its check threw one

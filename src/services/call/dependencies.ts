@@ -18,21 +18,21 @@ export interface ServiceDependencies {
    * @throws DomainError CONSTRAINT_VIOLATED
    */
   readonly check: <D extends DescMessage>(schema: D, message: MessageShape<D>) => void;
-  /** URL under which clients reach the server, without a trailing slash; known once it listens. */
+  /** URL under which clients reach the server, without a trailing slash; known once the server listens. */
   readonly baseUrl: () => string;
-  /** Milliseconds since 1970 UTC; for reads, since a write has its own timestamp. */
+  /** Milliseconds since 1970 UTC. Only for reads: a write has its own timestamp. */
   readonly now: () => number;
-  /** True when users may create organizations; otherwise only the operator may. */
+  /** True when users may create organizations; when false, only the operator may. */
   readonly allowOrganizationCreation: boolean;
-  /** Returns the issuers of the settings that service accounts may trust, as the file of them was last read. */
+  /** Returns the issuers that service accounts may trust, from the last reading of the settings file. */
   readonly machineIssuers: () => readonly TrustableIssuer[];
-  /** Retention where no policy sets it. */
+  /** Retention when no policy sets it. */
   readonly retention: Retention;
-  /** Returns how the server is, with the figures of an organization. */
+  /** Returns the health of the server, with the figures of an organization. */
   readonly serverHealth: (scope: Scope) => Promise<ServerHealth>;
   /** Maximum size of a page of a list in bytes; a page always has at least one element. */
   readonly pageBytes: number;
-  /** Maximum of counts; larger ones are returned as GREATER_THAN_OR_EQUAL. */
+  /** Maximum that counts go up to; larger ones are returned as GREATER_THAN_OR_EQUAL. */
   readonly countLimit: number;
   /** The monitor that ends the streams of callers whose access is revoked. */
   readonly revocationMonitor: RevocationMonitor;

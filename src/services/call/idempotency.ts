@@ -23,7 +23,7 @@ import { agentOfToken } from "../identity/environment-token.ts";
 /** A request with an idempotency key. */
 export interface RepeatableRequest {
   readonly key: string;
-  /** Hash over operation and request under each secret of the server, newest first. */
+  /** Hash of the operation and the request under each secret of the server, newest first. */
   readonly hashes: readonly Uint8Array[];
 }
 
@@ -41,9 +41,8 @@ const SECRET_OMITTED = "Idempotency-Secret-Omitted";
 export type Replay<T> = { readonly result: T } | { readonly stored: StoredResponse };
 
 /**
- * Calls `fn` and stores its response, unless the caller's key has a stored response.
- * This happens in the transaction of the write, so that a concurrent request finds
- * the complete response or none. A failure stores nothing.
+ * Calls `fn` and stores its response, unless the caller's key already has a stored response. Both happen in the
+ * transaction of the write: a concurrent request finds the complete response or none. A failure stores nothing.
  *
  * @throws DomainError IDEMPOTENCY_KEY_REUSED when the key was used for another request
  */
@@ -62,8 +61,8 @@ export async function replayOrRun<T>(
 }
 
 /**
- * Returns the response that is stored under the caller's key, as far as it was written; undefined
- * for a request without a key and for a new one.
+ * Returns the stored response of the caller's key, possibly only the part written so far; undefined for a request
+ * without a key and for a new key.
  *
  * @throws DomainError IDEMPOTENCY_KEY_REUSED when the key was used for another request
  */
@@ -84,7 +83,7 @@ export async function findReplay(
 /**
  * Stores the response of a request with a key, without its secrets.
  *
- * @param before the part of the response that is stored already: lists are added to it
+ * @param before the part of the response that is already stored; this part's lists are appended
  * @returns the whole response as it is stored; undefined for a request without a key
  */
 export async function storeResponse(
@@ -105,7 +104,7 @@ export async function storeResponse(
   const [requestHash] = request.hashes;
   if (!requestHash) throw new Error("a repeatable request came without a hash");
   const slot = await slotOf(tx, caller, operation, request.key);
-  // Two messages in a row are one whose lists follow each other (the encoding's rule for merging).
+  // Concatenated messages merge, and their lists are appended (a rule of the Protobuf encoding).
   const whole = Buffer.concat([before, toBinary(output, response)]);
   await insertStoredResponse(tx, caller, slot, {
     request_hash: requestHash,
@@ -115,7 +114,10 @@ export async function storeResponse(
   return whole;
 }
 
-/** Returns where a response is stored. The agents of one environment choose their keys without each other. */
+/**
+ * Returns where a response is stored. Each agent has its own keys, since agents of one environment choose
+ * independently.
+ */
 async function slotOf(
   tx: WriteTransaction,
   caller: Caller,
@@ -126,7 +128,7 @@ async function slotOf(
   return { callerId: agentId ?? caller.subject.id, operation, key };
 }
 
-/** Returns the response to send, and sets the headers of a replayed one. */
+/** Returns the response to send, and sets the headers of a replayed response. */
 export function responseOf<T>(ctx: HandlerContext, replay: Replay<T>): T {
   if ("result" in replay) return replay.result;
   ctx.responseHeader.set(REPLAYED, "true");
@@ -139,8 +141,8 @@ function equal(one: Uint8Array, other: Uint8Array): boolean {
 }
 
 /**
- * Returns a copy of a response without its secrets, and whether there were any. Secrets
- * are the fields that the contract marks with `debug_redact`, which are shown only once.
+ * Returns a copy of a response without its secrets, and whether there were secrets. Secrets are the fields that the
+ * contract marks with `debug_redact`; they are shown only once.
  */
 function withoutSecrets<D extends DescMessage>(
   schema: D,

@@ -3,8 +3,8 @@ import { mayStore, TRACES_LEVEL } from "../../store/feature-level.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 
 /**
- * Returns the trace that a new execution names: that of the call that starts it, or one of its own where the server sends
- * traces; undefined for none, and while servers run that would lose it.
+ * Returns the trace of a new execution: the trace of the call that starts it, or a new one when the server exports
+ * traces. Returns undefined when there is neither, or while an older server runs that would lose it.
  */
 export function newTrace(tx: WriteTransaction, id: string): TraceParent | undefined {
   return mayStore(tx, TRACES_LEVEL) ? tx.traceOf(id) : undefined;

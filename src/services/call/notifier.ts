@@ -1,19 +1,20 @@
 /** A function that calls `wake` whenever something may have happened. Returns the function that ends the subscription. */
 export type Subscribe = (wake: () => void) => () => void;
 
-/** A notifier of a stream that waits for changes. */
+/** Wakes a stream that waits for changes. */
 export interface Notifier {
   /**
-   * Resolves when something happens after this call, when a signal aborts, or
-   * after `withinMs` where it is given. Call it before reading the state, so that no
-   * change is missed.
+   * Resolves when something happens after this call, when a signal aborts, or after `withinMs` if given. Call it
+   * before reading the state, or a change in between is missed.
    */
   next(withinMs?: number): Promise<void>;
   /** Ends the subscription. */
   close(): void;
 }
 
-/** Creates a notifier. @param signals signals that also wake the stream; once one is aborted, it never waits again */
+/**
+ * Creates a notifier. @param signals signals that also wake the stream; once one is aborted, `next` never waits again
+ */
 export function createNotifier(subscribe: Subscribe, signals: readonly AbortSignal[]): Notifier {
   let notify = () => {};
   let timer: NodeJS.Timeout | undefined;
@@ -37,5 +38,5 @@ export function createNotifier(subscribe: Subscribe, signals: readonly AbortSign
   };
 }
 
-/** The maximum delay of timers of Node; longer ones fire at once. */
+/** Maximum delay of a Node timer; longer ones fire immediately. */
 const MAX_TIMER_MS = 2 ** 31 - 1;

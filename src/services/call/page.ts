@@ -6,31 +6,31 @@ import type { Scope, Store } from "../../store/store.ts";
 import type { ServiceDependencies } from "./dependencies.ts";
 import { yieldToEventLoop } from "./yield-to-event-loop.ts";
 
-/** Number of bytes of a page that are read in one turn of the event loop, or one larger row: a few milliseconds. */
+/** Bytes of a page that are read in one turn of the event loop (or one larger row). This takes a few milliseconds. */
 const TURN_BYTES = 262_144;
 
 type Reader = Store["reader"];
 
-/** A list operation: what it is asked for, and what it reads. */
+/** A list operation: its request and how it reads. */
 export interface ListQuery<T> {
   /** Name of the operation; page tokens are valid only for the same operation and parts. */
   readonly operation: string;
   /** The other parts of the request that determine the listed rows and their order, as JSON. */
   readonly parts?: readonly unknown[];
   readonly pagination: PaginationRequest | undefined;
-  /** Folded text that the rows are searched for; empty for none. */
+  /** Folded text to search the rows for; empty for none. */
   readonly search?: string;
-  /** Finds up to `limit` rows behind `after`, in the order of the list. */
+  /** Finds up to `limit` rows after `after`, in the order of the list. */
   find(db: Reader, after: PagePosition | undefined, limit: number): Promise<readonly ListedRow<T>[]>;
-  /** Counts the rows, up to `limit`; undefined where the request does not ask for it. */
+  /** Counts the rows, up to `limit`; undefined when the request does not ask for it. */
   readonly count?: ((db: Reader, limit: number) => Promise<number>) | undefined;
-  /** Called before long texts are read, which it may delay. */
+  /** Called before long texts are read. Its promise delays them. */
   readonly beforeLongTexts?: () => Promise<void> | undefined;
 }
 
 /**
- * Returns one page of a list, cut by rows and by bytes, and on the first page the
- * count. Every list operation goes through here.
+ * Returns one page of a list, limited by rows and by bytes. The first page has the count. Every list operation uses
+ * this function.
  *
  * @throws DomainError PAGE_TOKEN_INVALID
  */
@@ -42,8 +42,8 @@ export async function listPage<T>(
   const query = queryText(operation, caller.organizationId, ...parts);
   const after = deps.pageTokens.read(query, pagination?.token ?? "");
   const size = pageSize(pagination);
-  // However rare what a filter lets through is, the main thread tests few rows of it. Where a
-  // text is searched for, which no index finds, it tests none.
+  // However selective the filter is, the main thread tests only a few rows. It tests none for a text search, which
+  // has no index.
   const db = search === "" ? deps.store.lister(caller) : deps.store.searcher(caller);
   const page = await onePage(deps, query, await find(db, after, size + 1), size, beforeLongTexts);
   if (!count || after) return { rows: page.rows, page: { pagination: page.pagination } };
@@ -80,7 +80,7 @@ async function onePage<T>(
   return { rows, pagination: { nextToken } };
 }
 
-/** Returns a count that was taken no further than one past the limit. */
+/** Returns a count that was taken up to one past the limit. */
 function toCount(counted: number, limit: number) {
   return counted > limit
     ? { value: limit, relation: CountResponseRelation.GREATER_THAN_OR_EQUAL }

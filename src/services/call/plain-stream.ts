@@ -1,22 +1,23 @@
 import { type ContextKey, createContextKey } from "@connectrpc/connect";
 
 /**
- * The context key that is true for a stream of lines or events, whose client resumes behind the last message that it
- * has: one that begins with the present tells first where that is, so that it can be resumed before anything happens.
+ * The context key that is true for a stream of lines or events, whose client resumes after the last message it
+ * received. A stream that starts at the present first sends its position, so that the client can resume before
+ * anything happens.
  */
 export const announcesStartKey: ContextKey<boolean> = createContextKey<boolean>(false, {
   description: "tells where it starts",
 });
 
-/** A place in what the steps of an action print. */
+/** A position in the output of an action's steps. */
 export interface LogPlace {
   readonly attempt: number;
   readonly stepIndex: number;
-  /** Bytes of the step before the place. */
+  /** Bytes of the step's output before the position. */
   readonly offset: number;
 }
 
-/** The context key of the place behind which a stream of logs goes on; undefined where the request alone says it. */
+/** The context key of the position after which a log stream continues; undefined when only the request specifies it. */
 export const logPlaceKey: ContextKey<LogPlace | undefined> = createContextKey<LogPlace | undefined>(
   undefined,
   { description: "place in the logs" },

@@ -1,30 +1,29 @@
 import { type ContextKey, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../../domain/identity/caller.ts";
 
-/** A watch on the caller of an open stream. */
+/** Watches the caller of an open stream. */
 export interface RevocationWatch {
   /** Aborts when the caller's access is revoked; the reason is the error for the caller. */
   readonly signal: AbortSignal;
-  /** Ends the watch; harmless when repeated. */
+  /** Ends the watch; repeated calls have no effect. */
   close(): void;
 }
 
-/** A monitor of the callers of all open streams, which ends the streams of a caller whose access is revoked. */
+/** Monitors the callers of all open streams, and ends the streams of a caller whose access is revoked. */
 export interface RevocationMonitor {
   /** Starts watching a caller. @param operation full name of the stream's operation */
   watch(caller: Caller, operation: string): RevocationWatch;
   /**
-   * Checks every watched caller again and signals those whose access was revoked. It
-   * is awaited after a commit that revokes access, and repeated periodically for
-   * revocations by other processes.
+   * Checks every watched caller and signals those whose access was revoked. A commit that revokes access awaits it;
+   * it also runs periodically, for revocations by other processes.
    */
   check(): Promise<void>;
 }
 
-/** The interval of the check: a stream ends within a second, also when another process revoked its caller's access. */
+/** Interval of the check: a stream ends within a second even when another process revoked the access. */
 export const CHECK_EVERY_MS = 500;
 
-/** A function that returns the error for an authenticated caller whose access has been revoked by now; undefined while it has access. */
+/** Returns the error for an authenticated caller whose access has been revoked; undefined while it has access. */
 export type FindRevocation = (caller: Caller, operation: string) => Promise<Error | undefined>;
 
 /** Creates a monitor without watches. */
@@ -39,7 +38,7 @@ export function createRevocationMonitor(findRevocation: FindRevocation): Revocat
     async check() {
       const known = new Map<string, Promise<Error | undefined>>();
       const findOnce = (caller: Caller, operation: string) => {
-        // One token may have many streams, some of them opened in another role.
+        // One token may have many streams, opened with different roles.
         const key = `${caller.tokenId} ${caller.role} ${operation}`;
         const revocation = known.get(key) ?? findRevocation(caller, operation);
         known.set(key, revocation);
@@ -47,7 +46,7 @@ export function createRevocationMonitor(findRevocation: FindRevocation): Revocat
       };
       await Promise.all(
         [...open].map(async ([controller, { caller, operation }]) => {
-          // A stream whose caller cannot be checked ends too; the check itself does not fail.
+          // A stream whose caller cannot be checked ends too; the check itself must not fail.
           const revocation = await findOnce(caller, operation).catch((error: Error) => error);
           if (!revocation) return;
           open.delete(controller);
@@ -64,7 +63,7 @@ export const revokedKey: ContextKey<AbortSignal | undefined> = createContextKey<
   { description: "revoked" },
 );
 
-/** Returns a signal that aborts when the stream is over: the client left, the deadline passed, or the caller's access was revoked. */
+/** Returns a signal that aborts when the stream ends: the client left, the deadline passed, or access was revoked. */
 export function streamSignalOf(ctx: HandlerContext): AbortSignal {
   const revoked = ctx.values.get(revokedKey);
   return revoked ? AbortSignal.any([ctx.signal, revoked]) : ctx.signal;

@@ -1,16 +1,16 @@
 import type { WriteTransaction } from "../../store/store.ts";
 
 /**
- * The number of rows that a transaction may still change before it must end and let
- * other writes run. A large row counts as several.
+ * The number of rows that a transaction may still change before it must end and let other writes run. A large row
+ * counts as several.
  */
 export interface RowBudget {
   left: number;
 }
 
 /**
- * The maximum number of rows that such a transaction changes. To stop an action takes
- * 0.7 ms on a fully loaded machine, so a transaction takes about 15 ms.
+ * Maximum rows that such a transaction changes. Stopping an action takes 0.7 ms on a fully loaded machine, so a
+ * transaction takes about 15 ms.
  */
 export const ROWS_PER_TRANSACTION = 20;
 
@@ -21,7 +21,7 @@ export function newRowBudget(): RowBudget {
 
 const ofWrites = new WeakMap<WriteTransaction, RowBudget>();
 
-/** Returns the budget of a write, which all operations that are parts of it spend together. */
+/** Returns the budget of a write. All operations that share the write also share the budget. */
 export function rowBudgetOf(tx: WriteTransaction): RowBudget {
   const budget = ofWrites.get(tx) ?? newRowBudget();
   ofWrites.set(tx, budget);
@@ -33,7 +33,7 @@ export function spend(budget: RowBudget, rows: number): void {
   budget.left -= rows;
 }
 
-/** Tells whether a budget is used up. */
+/** Returns whether a budget is used up. */
 export function isExhausted({ left }: RowBudget): boolean {
   return left <= 0;
 }

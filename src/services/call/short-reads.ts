@@ -6,15 +6,15 @@ import { SHORT_BYTES } from "../../store/listed-row.ts";
 
 /**
  * The context key of the function that a read of short texts calls before it reads longer ones. It returns a promise
- * where the call has to wait until those of its caller are fewer.
+ * when the call must wait until its caller has fewer calls in flight.
  */
 export const longTextsKey: ContextKey<() => Promise<void> | undefined> = createContextKey<
   () => Promise<void> | undefined
 >(() => undefined, { description: "long texts" });
 
 /**
- * The reads that ask before they read long texts, with the number of their rows; undefined for a request that does more
- * than that. Many of them may run at once, since it is known how much they hold.
+ * The reads that ask before they read long texts, with their number of rows; undefined for a request that does more.
+ * Many of them may run concurrently, because their memory is bounded.
  */
 const SHORT_READS: ReadonlyMap<DescMethod, (request: Message) => number | undefined> = new Map<
   DescMethod,
@@ -30,7 +30,10 @@ const SHORT_READS: ReadonlyMap<DescMethod, (request: Message) => number | undefi
   ],
 ]);
 
-/** Returns what a read holds at most before it asks by {@link longTextsKey}; undefined for one that does not ask. */
+/**
+ * Returns the maximum bytes that a read holds before it asks via {@link longTextsKey}; undefined for a read that does
+ * not ask.
+ */
 export function shortBytesOf(method: DescMethod, request: Message): number | undefined {
   const rows = SHORT_READS.get(method)?.(request);
   return rows && rows * SHORT_BYTES;

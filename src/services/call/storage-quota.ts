@@ -3,21 +3,19 @@ import { bytesBeforeCommit, findStoredBytes } from "../../store/identity/organiz
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * More than the writes of one commit, of 8 ms, can add. When an organization is
- * further from its quota than this, its bytes are read once per commit instead of
- * twice per write, which took 5 % of the creation of a project.
+ * More than the writes of one commit (8 ms) can add. An organization that is further from its quota has its bytes
+ * read once per commit instead of twice per write, which took 5 % of the creation of a project.
  */
 const QUOTA_MARGIN_BYTES = 1024 ** 3;
 
-/** Reads with other rows what {@link withinQuota} needs to know, once per commit. */
+/** Reads what {@link withinQuota} needs together with other rows, once per commit. */
 export async function readQuotaAhead(tx: WriteTransaction, { organizationId }: Scope): Promise<void> {
   if (tx.quotaBytes !== Number.POSITIVE_INFINITY) await tx.readWriteBack(bytesBeforeCommit, organizationId);
 }
 
 /**
- * Calls `write`, and requires that the organization stays within its storage quota.
- * It does not undo the changes when it throws: the whole write fails, or the
- * surrounding `attempt` rolls back.
+ * Calls `write` and requires that the organization stays within its storage quota. When it throws, it does not undo
+ * the changes: the whole write fails, or the surrounding `attempt` rolls back.
  *
  * @throws DomainError STORAGE_QUOTA_EXCEEDED
  */

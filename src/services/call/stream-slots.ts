@@ -17,11 +17,11 @@ export interface StreamSlots {
    * @throws DomainError TOO_MANY_STREAMS
    */
   take(caller: Pick<Caller, "tokenId" | "organizationId">): () => void;
-  /** Returns the number of slots that are taken. */
+  /** Returns the number of slots in use. */
   taken(): number;
 }
 
-/** Creates the slots, all of them free. */
+/** Creates the slots, all free. */
 export function createStreamSlots(limits: StreamLimits): StreamSlots {
   const ofToken = new Map<string, number>();
   const ofOrganization = new Map<string, number>();
@@ -29,7 +29,7 @@ export function createStreamSlots(limits: StreamLimits): StreamSlots {
   return {
     taken: () => all,
     take({ tokenId, organizationId }) {
-      // The narrowest limit first, since the caller can do most about it.
+      // The narrowest limit comes first: it is the one that the caller can act on.
       if (countOf(ofToken, tokenId) >= limits.perToken) throw tooManyStreams("token", limits.perToken);
       if (countOf(ofOrganization, organizationId) >= limits.perOrganization) {
         throw tooManyStreams("organization", limits.perOrganization);

@@ -7,7 +7,7 @@ import { operationOf, PART_MS, writePartAsCaller } from "./call.ts";
 import { findReplay, responseOf, storeResponse } from "./idempotency.ts";
 import { withinQuota } from "./storage-quota.ts";
 
-/** An element that failed, which changed nothing. */
+/** An element that failed and changed nothing. */
 export interface FailedElement<E> {
   readonly element: E;
   /** Position in the request, from 0. */
@@ -20,7 +20,7 @@ export interface Batch<E, R> {
   readonly elements: readonly E[];
   /** Writes one element. A DomainError fails only this element. */
   write(tx: WriteTransaction, caller: Caller, element: E): Promise<R>;
-  /** Returns the response, or a part of it, in which each element is in one of the lists. */
+  /** Returns the response, or a part of it, with each element in one of the lists. */
   respond(succeeded: readonly R[], failed: readonly FailedElement<E>[]): object;
   /** Returns the number of elements in a response, or in a part of it. */
   count(response: Message): number;
@@ -29,17 +29,16 @@ export interface Batch<E, R> {
 interface Part<E, R> {
   readonly succeeded: readonly R[];
   readonly failed: readonly FailedElement<E>[];
-  /** Position of the first element that is left. */
+  /** Position of the first element that remains. */
   readonly next: number;
 }
 
 /**
- * Writes the elements of a batch as the caller, in as many transactions as keep each of them short,
- * so that the writes of others go on in between. For a request with an idempotency key the response
- * is stored as far as the batch was written, each part in the transaction of its elements: a request
- * that is repeated after a failure goes on where the first one ended.
+ * Writes the elements of a batch as the caller. It uses several short transactions, and other writes run in between.
+ * For a request with an idempotency key, each transaction also stores the response so far: a request repeated after a
+ * failure continues where the first one ended.
  *
- * @throws DomainError as writeAsCaller; then earlier elements may have been written
+ * @throws DomainError as writeAsCaller; earlier elements may have been written by then
  */
 export async function writeEachAsCaller<E, R>(
   store: Store,
@@ -53,14 +52,14 @@ export async function writeEachAsCaller<E, R>(
   const failed: FailedElement<E>[] = [];
   let next = 0;
   let isResumed = false;
-  /** The response as this request has stored it last. */
+  /** The response as this request last stored it. */
   let written: Uint8Array | undefined;
-  // A resumed one ends when it finds the whole response.
+  // A resumed batch ends when it finds the complete response.
   while (next < elements.length || isResumed) {
     const expected = next;
     const step = await writePartAsCaller(store, ctx, async (tx, caller) => {
       const stored = await findReplay(tx, ctx, caller, operation);
-      // Another request with the key may have gone on meanwhile, or have begun.
+      // Another request with the same key may have begun or continued in the meantime.
       const isOwn = stored?.response.length === written?.length;
       const from = stored && !isOwn ? batch.count(fromBinary(output, stored.response)) : expected;
       if (stored && from >= elements.length) return { stored, from };

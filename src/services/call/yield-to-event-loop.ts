@@ -1,9 +1,8 @@
 const waiting: (() => void)[] = [];
 
 /**
- * Resolves in an iteration of the event loop that it shares with no other caller:
- * concurrent large tasks alternate, and incoming requests are handled between two
- * of them.
+ * Resolves in a later iteration of the event loop, one caller per iteration: concurrent large tasks alternate, and
+ * incoming requests run between them.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {

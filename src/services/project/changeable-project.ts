@@ -7,7 +7,10 @@ import { findWholeProject } from "../../store/project/project.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { requireOwnershipOrRole } from "../policy/shared-role.ts";
 
-/** Returns a project that the caller may change: as its creator, an administrator or by the role of a group. @throws DomainError NOT_FOUND, PERMISSION_DENIED */
+/**
+ * Returns a project that the caller may change as its creator, as an administrator or through a group's role.
+ * @throws DomainError NOT_FOUND, PERMISSION_DENIED
+ */
 export async function getChangeableProject(
   tx: WriteTransaction,
   ctx: HandlerContext,

@@ -5,14 +5,14 @@ import { findPrebuild, findPrebuilds, removePrebuild, updatePrebuild } from "../
 import { insertWork, stopWork } from "../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** The end of a prebuild: the state that it goes through, and the reason of its failure. */
+/** How a prebuild ends: the intermediate state, and the failure. */
 export interface PrebuildEnding {
   readonly state: EndingState;
-  /** Default that of the prebuild. */
+  /** Defaults to the failure of the prebuild. */
   readonly failure?: string;
 }
 
-/** Marks a prebuild as ready, and has the runner remove the workspaces of the ones that it replaces. */
+/** Marks a prebuild as ready and queues the removal of the workspaces that it replaces. */
 export async function finishPrebuild(tx: WriteTransaction, scope: Scope, before: Prebuild): Promise<void> {
   await updatePrebuild(tx, scope, before, {
     ...before,
@@ -27,8 +27,9 @@ export async function finishPrebuild(tx: WriteTransaction, scope: Scope, before:
 }
 
 /**
- * Ends a prebuild of which nothing is at its runner: in the state that its ending leads to, or without a row.
- * @returns the prebuild as it is then; undefined for one that is gone
+ * Ends a prebuild that has no workspace at a runner. Stores the final state, or removes the row when the state is
+ * `removing`.
+ * @returns the prebuild afterwards; undefined when the row was removed
  */
 export async function endWithoutWorkspace(
   tx: WriteTransaction,
@@ -49,7 +50,7 @@ export async function endWithoutWorkspace(
   });
 }
 
-/** Queues the removal of a prebuild's workspace at its runner. The prebuild ends after that. */
+/** Queues the removal of a prebuild's workspace at its runner. The prebuild ends once it is removed. */
 export async function queueWorkspaceRemoval(
   tx: WriteTransaction,
   scope: Scope,
@@ -61,7 +62,7 @@ export async function queueWorkspaceRemoval(
     kind: WorkKind.PREBUILD_REMOVAL,
     subjectId: before.id,
     groupId: before.projectId,
-    // Cleanup belongs to no account: it continues when the executor's account is blocked.
+    // Cleanup belongs to no account: it continues even when the executor's account is blocked.
     accountId: null,
     runnerId: before.runnerId,
     environmentClassId: null,
@@ -79,7 +80,7 @@ export async function expirePrebuild(tx: WriteTransaction, scope: Scope, id: str
   });
 }
 
-/** Removes the prebuilds of a project that is marked for removal. The project stays until they are removed. */
+/** Removes the prebuilds of a project that is marked for removal. The project remains until they are removed. */
 export async function releasePrebuilds(tx: WriteTransaction, scope: Scope, projectId: string): Promise<void> {
   for (const prebuild of await findPrebuilds(tx.db, scope, { projectId })) {
     const isAtWork = prebuild.state === "running";
@@ -89,9 +90,9 @@ export async function releasePrebuilds(tx: WriteTransaction, scope: Scope, proje
 }
 
 /**
- * Ends a prebuild in any state. A leased one is ended by its runner; otherwise what is left of it there is removed, and
- * the row at once where nothing is.
- * @returns the prebuild as it is then; undefined for one that is gone
+ * Ends a prebuild in any state. The runner ends a leased one. Otherwise the workspace is removed, or the row
+ * immediately when there is no workspace.
+ * @returns the prebuild afterwards; undefined when the row was removed
  */
 export async function endPrebuild(
   tx: WriteTransaction,
@@ -100,7 +101,7 @@ export async function endPrebuild(
   ending: PrebuildEnding,
 ): Promise<Prebuild | undefined> {
   const { state } = before;
-  // The runner has received it, or the removal is queued.
+  // The runner already knows, or the removal is already queued.
   if (isEnding(state)) return updateEnding(tx, scope, before, ending);
   if (state === "failed" || state === "cancelled") return endRecord(tx, scope, before, ending);
   if (state === "ready") return queueWorkspaceRemoval(tx, scope, before, ending);
@@ -110,7 +111,10 @@ export async function endPrebuild(
   return queueWorkspaceRemoval(tx, scope, before, ending);
 }
 
-/** Ends the record of a prebuild that failed or was cancelled. What its runner could not remove is tried once more. */
+/**
+ * Ends the record of a failed or cancelled prebuild. If its runner could not remove the workspace, it tries once
+ * more.
+ */
 function endRecord(
   tx: WriteTransaction,
   scope: Scope,
@@ -127,7 +131,7 @@ function updateEnding(
   before: Prebuild,
   { state: wanted, failure = before.failure }: PrebuildEnding,
 ): Promise<Prebuild> {
-  // Servers of the release before know one state of these, after which the row is removed.
+  // Servers of the previous release know only `removing`, after which the row is removed.
   const state = mayStore(tx, PREBUILD_SERVICE_LEVEL) ? wanted : "removing";
   return updatePrebuild(tx, scope, before, { ...before, state, stopsAtMs: undefined, failure });
 }

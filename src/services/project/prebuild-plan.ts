@@ -17,10 +17,9 @@ import { findAccountOfExecutor, getExecutorAsCaller } from "../identity/executor
 import { queueWorkspaceRemoval } from "./prebuild-end.ts";
 
 /**
- * Creates the prebuilds of a project that are due at an instant, one for each of its
- * classes, and queues them. One that cannot be prepared is stored as failed, so that
- * the audit log has the reason. A class gets none while one that somebody asked for
- * waits or runs: it would be removed, or made twice.
+ * Creates and queues the prebuilds of a project that are due at an instant, one per class. A prebuild that cannot be
+ * prepared is stored as failed, to put the reason into the audit log. A class gets none while a requested prebuild
+ * waits or runs, which would otherwise be removed or made twice.
  */
 export async function planPrebuilds(
   tx: WriteTransaction,
@@ -35,10 +34,10 @@ export async function planPrebuilds(
 }
 
 /**
- * Creates a prebuild of a project that the caller asks for, and queues it.
+ * Creates and queues a prebuild of a project that the caller asks for.
  *
- * @throws DomainError as {@link plannedPrebuild} and {@link requireNoneUnfinished}; NOT_FOUND for a class; PHASE_UNSUITABLE for a class that is
- *   disabled; EXECUTOR_UNFIT for an executor that cannot act
+ * @throws DomainError as {@link plannedPrebuild} and {@link requireNoneUnfinished}; NOT_FOUND for a class;
+ * PHASE_UNSUITABLE for a disabled class; EXECUTOR_UNFIT for an executor that cannot act
  */
 export async function startPrebuild(
   tx: WriteTransaction,
@@ -112,7 +111,7 @@ function newPrebuild(
   };
 }
 
-/** Adds a prebuild with its work, unless its project and class have one of the same instant. */
+/** Adds a prebuild and its work, unless its project and class already have one for the same instant. */
 async function queuePrebuild(tx: WriteTransaction, scope: Scope, prebuild: Prebuild): Promise<void> {
   if (!(await insertPrebuild(tx, scope, prebuild))) return;
   await insertWork(tx, scope, {
@@ -148,7 +147,7 @@ export async function findPrebuildFailure(
   }
 }
 
-/** Ends the earlier prebuilds that no runner has begun, and the records of those that failed or were cancelled. */
+/** Ends the earlier prebuilds that no runner has begun, and removes the records of failed and cancelled ones. */
 async function removeSuperseded(tx: WriteTransaction, scope: Scope, newest: Prebuild): Promise<void> {
   const { projectId, environmentClassId, instantMs } = newest;
   const filter = { projectId, environmentClassId, states: ["waiting", "failed", "cancelled"] } as const;

@@ -27,7 +27,7 @@ import { getChangeableProject } from "./changeable-project.ts";
 import { endPrebuild } from "./prebuild-end.ts";
 import { startPrebuild } from "./prebuild-plan.ts";
 
-/** The service of prebuilds, from which environments of a project start. */
+/** Serves prebuilds, from which environments of a project start. */
 export class PrebuildService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 

@@ -75,7 +75,7 @@ export const prebuildWork: WorkHandler = {
     await removeWork(tx, lease.id);
     if (outcome === Outcome.DONE && !isToStop) return finishPrebuild(tx, scope, prebuild);
     const ending = await endingOf(tx, scope, prebuild, failureIn(lease, end));
-    // Also where the runner itself cleaned up: that it could is not part of what it reports.
+    // Also when the runner itself cleaned up: its report does not say so.
     await queueWorkspaceRemoval(tx, scope, prebuild, ending);
   },
 
@@ -86,7 +86,7 @@ export const prebuildWork: WorkHandler = {
     return {
       subject: prebuild?.executor ?? create(SubjectSchema),
       addresses: addressesOf(prebuild?.initializer),
-      // Prebuilds of an earlier release have no setters: the creator counts as the setter of the project.
+      // Prebuilds of an earlier release have no setters: the creator counts as the one who set the project's source.
       sourceSetBy: prebuild?.sourceSetBy ?? (creator ? [creator] : []),
       sourceKinds: ["project"],
       namedBy: creator,
@@ -103,7 +103,10 @@ export const prebuildRemovalWork: WorkHandler = {
 
   report: requireNoProgress,
 
-  /** Ends the lease. After the last attempt people must clean up: a project must not wait for the removal for ever. */
+  /**
+   * Ends the lease. After the last attempt people must clean up: a project must not wait indefinitely for the
+   * removal.
+   */
   async end(tx, scope, lease, end) {
     const isDone = end.kind === "finished" && end.outcome.outcome === Outcome.DONE;
     if (!isDone && lease.attempt < MAX_ATTEMPTS) {
@@ -144,7 +147,7 @@ async function endIfForbidden(
   return true;
 }
 
-/** Returns how a prebuild ends that its runner has ended: as was wanted of it, otherwise as one that failed. */
+/** Returns the ending of a prebuild that its runner has ended: the requested one, or else a failure. */
 async function endingOf(
   tx: WriteTransaction,
   scope: Scope,
@@ -153,7 +156,7 @@ async function endingOf(
 ): Promise<PrebuildEnding> {
   if (isEnding(state)) return { state, failure: state === "cancelling" ? "" : known };
   const failure = known || reason;
-  // A project that is pending deletion waits for the rows of its prebuilds to go.
+  // A project that is pending deletion waits until the rows of its prebuilds are removed.
   const project = await findProject(tx.db, scope, projectId);
   return { state: project?.desiredPhase === ProjectPhase.DELETED ? "removing" : "failing", failure };
 }

@@ -39,13 +39,13 @@ export async function listProjects(deps: ServiceDependencies, ctx: HandlerContex
       return projects;
     },
     beforeLongTexts: ctx.values.get(longTextsKey),
-    // Found with the page, by the same search.
+    // The same search found it together with the page.
     count: isCounted ? async () => counted : undefined,
   });
   return { ...page, projects: rows };
 }
 
-/** An upper bound of the size of an entry in JSON: an id, an order or a flag, and their names. */
+/** An upper bound of the bytes of an entry in JSON: an id, an order or a flag, and their names. */
 const PROJECT_CLASS_BYTES = 256;
 
 /** Returns one page of a project's environment classes, in their order. */

@@ -12,10 +12,10 @@ import { findRunner } from "../../store/runner/runner.ts";
 import type { Reader, Scope } from "../../store/store.ts";
 
 /**
- * Checks that the organization has the resources that a project names.
+ * Checks that the resources that a project names exist in the organization.
  *
- * @throws DomainError NOT_FOUND for a class or executor that the organization
- *   does not have; VALUE_UNUSABLE for an executor that is neither a user nor a service account
+ * @throws DomainError NOT_FOUND for an unknown class or executor; VALUE_UNUSABLE for an executor that is neither a
+ * user nor a service account
  */
 export async function checkProjectReferences(db: Reader, scope: Scope, project: Project): Promise<void> {
   const named = [
@@ -45,7 +45,7 @@ export async function requireNoLocalClasses(db: Reader, scope: Scope, project: P
   }
 }
 
-/** Tells whether an environment is on a local runner. */
+/** Returns whether an environment is on a local runner. */
 export async function isOnLocalRunner(db: Reader, scope: Scope, { metadata }: Environment): Promise<boolean> {
   const runner = metadata?.runnerId ? await findRunner(db, scope, metadata.runnerId) : undefined;
   return runner !== undefined && runner.kind !== RunnerKind.REMOTE;

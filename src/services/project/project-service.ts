@@ -51,12 +51,12 @@ import { releasePrebuilds } from "./prebuild-end.ts";
 import { listProjectEnvironmentClasses, listProjects } from "./project-list.ts";
 import { checkProjectReferences, isOnLocalRunner, requireNoLocalClasses } from "./project-references.ts";
 
-/** The dependencies of the project service, including functions of later areas. */
+/** The dependencies of the project service, including functions that later areas provide. */
 export interface ProjectServiceDependencies extends ServiceDependencies {
   readonly findEnvironment: (db: Reader, scope: Scope, id: string) => Promise<Environment | undefined>;
 }
 
-/** The service of projects, from which environments are created. */
+/** Serves projects, from which environments are created. */
 export class ProjectService implements ServiceImpl<typeof Contract> {
   readonly #deps: ProjectServiceDependencies;
 
@@ -92,7 +92,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
       const { name, annotations } = req;
       const isLocal = await isOnLocalRunner(tx.db, caller, environment);
       const template = { ...templateFromEnvironment(environment, isLocal), annotations };
-      // A copied source keeps its setters: those who chose it for the environment.
+      // A copied source keeps its setters: the subjects who chose it for the environment.
       const setters = await findSourceSetters(tx.db, caller, "environment", environment);
       const withName = name === undefined ? template : { ...template, name };
       return {
@@ -180,7 +180,7 @@ export class ProjectService implements ServiceImpl<typeof Contract> {
     });
   }
 
-  /** Tells whether the caller is an environment that was created from the project. */
+  /** Returns whether the caller is an environment that was created from the project. */
   async #isProjectOfEnvironment(caller: Caller, projectId: string): Promise<boolean> {
     if (caller.role !== "environment") return false;
     const { store, findEnvironment } = this.#deps;

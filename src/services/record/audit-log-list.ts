@@ -20,7 +20,7 @@ import { type ListDependencies, listPage } from "../call/page.ts";
 /**
  * Returns one page of the caller's audit trail.
  *
- * @throws DomainError VALUE_UNUSABLE for a field that the trail is not sorted by; PAGE_TOKEN_INVALID
+ * @throws DomainError VALUE_UNUSABLE for a field that the trail cannot be sorted by; PAGE_TOKEN_INVALID
  */
 export async function listAuditLogs(deps: ListDependencies, caller: Caller, req: ListAuditLogsRequest) {
   const filter = filterOf(req.filter);

@@ -28,18 +28,18 @@ import { failUnusableWork, type ReportUnusableWork } from "./unusable-work.ts";
 import type { FindHandler, OfferedWork, WorkAssignment } from "./work-handler.ts";
 import { SecretsOfClaim } from "./work-secrets.ts";
 
-/** Maximum number of work items tried in one transaction, which other writes wait for. Some may be rejected. */
+/** Maximum work items tried in one transaction, because other writes wait for it. Some may be rejected. */
 const MAX_CANDIDATES_PER_CLAIM = 64;
 
 /** A request for work. */
 export interface ClaimRequest {
   readonly claimant: Claimant;
   readonly runnerId: string;
-  /** The instance of the runner that gets the leases; empty for none. */
+  /** The runner's instance that gets the leases; empty for none. */
   readonly instanceId: string;
   /** Maximum number of leases. */
   readonly maxLeases: number;
-  /** Maximum total size of the leases in binary; the first may be larger. */
+  /** Maximum total bytes of the encoded leases; the first may be larger. */
   readonly maxBytes: number;
   readonly leaseMs: number;
   readonly keys: Pick<Keys, "mintToken" | "open">;
@@ -50,14 +50,14 @@ export interface ClaimRequest {
 /** The result of a claim. */
 export interface ClaimResult {
   readonly works: Work[];
-  /** True when anything was written: rejected work is postponed or ends. */
+  /** True when anything was written: rejected work is also postponed or ended. */
   readonly changed: boolean;
 }
 
-/** The error that rolls back an assignment for which the response has no space; a later claim gets it. */
+/** Rolls back an assignment that does not fit into the response; a later claim gets it. */
 class ResponseFull extends Error {}
 
-/** The error that rolls back an assignment to a runner that does not keep what the work needs. */
+/** Rolls back an assignment to a runner that does not support the policies that the work needs. */
 class PoliciesUnkept extends Error {
   readonly needs: PolicySet;
   constructor(needs: PolicySet) {
@@ -67,9 +67,9 @@ class PoliciesUnkept extends Error {
 }
 
 /**
- * Leases the next work items and creates their assignments in the same transaction.
- * Work whose assignment fails is marked as unusable, so that it does not block other
- * work of its organization, and work that needs more of its runner is held for others.
+ * Leases the next work items and creates their assignments in the same transaction. Work whose assignment fails is
+ * marked as unusable and so does not block other work of its organization. Work that needs policies that the runner
+ * does not support is held for other runners.
  *
  * @throws StoreUnavailable when the database fails: the work does not change
  */
@@ -104,13 +104,13 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
         return assigned;
       });
       if (work) works.push(work);
-      // Its execution may have advanced, and other work have an earlier turn now.
+      // Its execution may have advanced, and other work may now be next: search again.
       else found = [];
     } catch (error) {
-      // Its lease is taken back.
+      // The lease was rolled back.
       claimed.confirmations.length = length;
       if (error instanceof ResponseFull) break;
-      // The work is not at fault: it is leased once the database is available.
+      // The work is not at fault: it is leased once the database is available again.
       if (error instanceof StoreUnavailable) throw error;
       if (error instanceof PoliciesUnkept) await holdWork(tx, scope, next, error.needs, request);
       else await failUnusableWork(tx, scope, next, error, request);
@@ -121,14 +121,14 @@ export async function claim(tx: WriteTransaction, scope: Scope, request: ClaimRe
   return { works, changed: candidates > 0 };
 }
 
-/** What the leases of one claim share. */
+/** The state that the leases of one claim share. */
 interface Claimed {
   readonly secrets: SecretsOfClaim;
-  /** Of the leases, which are awaited together: see ClaimedWork. */
+  /** Confirmations of the leases, awaited together: see ClaimedWork. */
   readonly confirmations: Promise<void>[];
 }
 
-/** Returns what was read of the works before the first of them begins, by their ids. */
+/** Reads ahead for all works before the first begins. Returns the results by work id. */
 async function readAhead(
   tx: WriteTransaction,
   scope: Scope,
@@ -143,7 +143,7 @@ async function readAhead(
   return new Map((await Promise.all(read)).flat());
 }
 
-/** @returns undefined for work that is postponed or no longer needed */
+/** @returns undefined when the work was postponed or is no longer needed */
 async function assign(
   tx: WriteTransaction,
   scope: Scope,
@@ -165,7 +165,10 @@ async function assign(
   return assignment && createLease(tx, scope, request, offer, assignment, claimed);
 }
 
-/** Returns the work as a runner takes it: only the environment, when it does not take an agent execution together with that. */
+/**
+ * Returns the work as the runner takes it: only the environment when the runner does not take an agent execution with
+ * it.
+ */
 function resolveKind({ agentsWithEnvironment }: Claimant, work: StoredWork): StoredWork {
   const isWithAgent = work.kind === AGENT_WITH_ENVIRONMENT || work.kind === API_AGENT_WITH_ENVIRONMENT;
   const isSeparate = isWithAgent && !agentsWithEnvironment;
@@ -193,7 +196,7 @@ async function createLease(
   const { leased, confirmed } = await claimWork(tx, work, holder);
   confirmations.push(confirmed);
   const issueToken = (to: Environment) => {
-    // Commands that anybody may have written get no credential, not even one of their environment.
+    // Commands that anybody may have written get no credential, not even a token of their environment.
     if (isWithheld(to)) return "";
     if (assignment.isNewEnvironment) return addEnvironmentToken(tx, scope, keys, to);
     if (!assignment.sharesEnvironment) return replaceEnvironmentToken(tx, scope, keys, to);
@@ -220,7 +223,7 @@ async function createLease(
   });
 }
 
-/** Returns whether the subject that work runs as is a member of the group that source-control tools are limited to. */
+/** Returns whether the subject that the work runs as is in the group that source-control tools are restricted to. */
 async function hasScmTools(
   tx: WriteTransaction,
   scope: Scope,

@@ -4,10 +4,9 @@ import { findTokens, insertToken, removeToken } from "../../store/identity/token
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Creates the token that a runner's program exchanges for its own, and removes earlier
- * ones.
+ * Creates the token that a runner exchanges for its own, and removes earlier exchange tokens.
  *
- * @returns the token's value, which is stored nowhere
+ * @returns the token's value, which is not stored
  */
 export async function replaceExchangeToken(
   tx: WriteTransaction,

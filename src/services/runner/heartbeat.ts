@@ -21,12 +21,12 @@ import { callerOf, operationOf, writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { repeatableKey } from "../call/idempotency.ts";
 
-/** The minimum interval between two writes of a heartbeat that is implied by another call. */
+/** The minimum interval between two writes of heartbeats that other calls imply. */
 const HEARTBEAT_WRITE_INTERVAL_MS = 10_000;
 
 type HeartbeatDependencies = Pick<ServiceDependencies, "store" | "now">;
 
-/** Records a heartbeat of a runner. The audit log gets a row only when the runner's status changes. */
+/** Records a runner's heartbeat. The audit log gets a row only when the runner's status changes. */
 export async function heartbeat(
   { store, now }: HeartbeatDependencies,
   { version, degradedReason, instanceId, isolation, apiAgents, keptPolicies }: HeartbeatRequest,
@@ -38,7 +38,7 @@ export async function heartbeat(
   if (instanceId !== "" && known?.instanceId === instanceId) {
     await store.note("runner", caller.subject.id, { instance_seen_at: now() });
   }
-  // Another release that says nothing of policies may keep fewer.
+  // A runner of another release that reports no policies may support fewer than before.
   const says = keptPolicies || (version !== "" && version !== known?.runner.status?.version);
   const kept = says ? supportedPoliciesOf(keptPolicies) : undefined;
   if (known && kept !== undefined && kept !== known.keptPolicies)

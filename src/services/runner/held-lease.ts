@@ -15,7 +15,7 @@ export const MAX_ATTEMPTS = 3;
 export interface LeaseDependencies extends StreamDependencies {
   /** Duration of a lease, from its start or last renewal. */
   readonly leaseMs: number;
-  /** Logs why one part of a call failed that is neither the caller's fault nor the answer of the whole call. */
+  /** Logs why a part of a call failed when it is not the caller's fault and the rest of the call goes on. */
   readonly onPartFailure: (operation: string, cause: unknown) => void;
 }
 
@@ -26,11 +26,11 @@ export interface LeaseReference {
 }
 
 /**
- * Writes as the runner that holds a lease. The lease is checked in the transaction
- * itself, so that a late report changes nothing.
+ * Writes as the runner that holds a lease. Checks the lease inside the transaction, so that a late report changes
+ * nothing.
  *
- * @throws DomainError LEASE_LOST when the runner no longer holds the lease;
- *   ACCOUNT_BLOCKED when the account of the work is blocked
+ * @throws DomainError LEASE_LOST when the runner no longer holds the lease; ACCOUNT_BLOCKED when the account of the
+ * work is blocked
  */
 export function writeUnderLease<T>(
   { store }: Pick<ServiceDependencies, "store">,
@@ -57,7 +57,7 @@ export async function requireLease(
   return requireHeldLease(await findLease(db, caller, leaseId), { runnerId: caller.subject.id, fence }, now);
 }
 
-/** Returns what the holder of a lease is to do with its work, as responses tell it. */
+/** Returns what the response asks the holder of a lease to do with its work. */
 export function ordersOf(lease: Pick<StoredLease, "stop"> | undefined) {
   return { stop: lease?.stop === STOP, giveBack: lease?.stop === STOP_GIVE_BACK };
 }

@@ -16,8 +16,8 @@ import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 import type { FindHandler } from "./work-handler.ts";
 
 /**
- * Holds work for runners that keep what it needs: others do not find it any more. Where none that may take it is
- * connected, it waits from now on, and people are notified.
+ * Holds work for runners that support the policies it needs: other runners no longer find it. When no such runner is
+ * connected, the wait begins and people are notified.
  */
 export async function holdWork(
   tx: WriteTransaction,
@@ -32,7 +32,7 @@ export async function holdWork(
   await beginWait(tx, scope, held, handlerOf);
 }
 
-/** Offers held work to more runners where policies of leases demand less than before. */
+/** Offers held work to more runners when the policies of leases require less than before. */
 export async function offerHeldWork(
   tx: WriteTransaction,
   scope: Scope,
@@ -43,7 +43,7 @@ export async function offerHeldWork(
   if (ended !== 0) await endNeeds(tx, scope, ended);
 }
 
-/** Lets work wait for a runner that keeps what it needs, from now on, and tells people why. */
+/** Begins to wait for a runner that supports what the work needs, and shows people why. */
 export async function beginWait(
   tx: WriteTransaction,
   scope: Scope,
@@ -56,7 +56,7 @@ export async function beginWait(
   await handlerOf(kind).warn?.(tx, scope, work, wait);
 }
 
-/** Returns whether a runner is connected that may take such work and keeps what it needs. */
+/** Returns whether a connected runner may take the work and supports what it needs. */
 export async function isKeeperConnected(
   db: Reader,
   scope: Scope,
@@ -67,7 +67,7 @@ export async function isKeeperConnected(
     findPolicies(db, scope),
     classId === null ? undefined : findEnvironmentClass(db, scope, classId),
   ]);
-  // Work for the local configuration is for every local runner.
+  // Every local runner may take work for the local configuration.
   const isForLocal = boundTo === localId;
   const runnerIds = [
     ...(classId === null ? [] : [environmentClass?.runnerId ?? ""]),

@@ -9,7 +9,7 @@ import type { Store } from "../../store/store.ts";
 import { reencryptRows } from "../policy/reencryption.ts";
 import { openHostTokenSecrets, sealHostTokenSecrets } from "./host-token-secret.ts";
 
-/** The error for a host token that cannot be decrypted: its row was changed outside of the server. */
+/** The error for a host token that cannot be decrypted, because its row was changed outside the server. */
 export class DamagedHostToken extends Error {
   override readonly name = "DamagedHostToken";
 
@@ -19,9 +19,8 @@ export class DamagedHostToken extends Error {
 }
 
 /**
- * Re-encrypts every host token that is encrypted with a former key. It may be
- * interrupted at any time and called again. Nothing is recorded, since the tokens do
- * not change.
+ * Re-encrypts every host token that is encrypted with a former key. It may be interrupted and called again at any
+ * time. Nothing is recorded, since the tokens themselves do not change.
  *
  * @returns the number of re-encrypted tokens
  * @throws DamagedHostToken; the tokens before it are re-encrypted

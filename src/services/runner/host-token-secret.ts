@@ -27,8 +27,8 @@ export function sealHostTokenSecrets(
 }
 
 /**
- * Decrypts the secrets of a token for re-encryption. Secrets that leave the server go
- * through {@link readHostCredential}.
+ * Decrypts the secrets of a token for re-encryption. To send secrets out of the server, use {@link
+ * readHostCredential}.
  *
  * @throws when a value was changed or moved, or its key is not in the key file
  */
@@ -56,9 +56,9 @@ export interface HostCredential {
 }
 
 /**
- * Returns the credential that a runner uses at a host for a subject, also an expired
- * one, since it may be refreshed. The caller must have checked that the runner holds
- * work for the subject. The audit log names the write's actor as the reader.
+ * Returns the credential that a runner uses at a host for a subject. It may be expired, since the runner can refresh
+ * it. The caller must have checked that the runner holds work for the subject. The audit log names the write's actor
+ * as the reader.
  *
  * @returns undefined when there is no such token; nothing is recorded then
  */

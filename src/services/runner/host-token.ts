@@ -35,7 +35,7 @@ import { openHostTokenSecrets, sealHostTokenSecrets } from "./host-token-secret.
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys">;
 
-/** Stores a credential, which replaces the one for the same runner, host and subject. */
+/** Stores a credential. It replaces an earlier one for the same runner, host and subject. */
 export function createHostAuthenticationToken(
   { store, keys }: Dependencies,
   req: CreateHostAuthenticationTokenRequest,
@@ -64,7 +64,7 @@ export async function getHostAuthenticationToken({ store }: Dependencies, id: st
   return { token: found.token };
 }
 
-/** Updates a host token; left-out secrets do not change. */
+/** Updates a host token; omitted secrets do not change. */
 export function updateHostAuthenticationToken(
   { store, keys }: Dependencies,
   req: UpdateHostAuthenticationTokenRequest,
@@ -80,7 +80,7 @@ export function updateHostAuthenticationToken(
       token: update.newToken !== undefined,
       refreshToken: update.newRefreshToken !== undefined,
     };
-    // Both are re-encrypted, since a row has one key id for both.
+    // Re-encrypts both, since a row has one key id for both.
     const sealed =
       replaced.token || replaced.refreshToken
         ? sealHostTokenSecrets(
@@ -105,7 +105,7 @@ export function deleteHostAuthenticationToken({ store }: Dependencies, id: strin
   });
 }
 
-/** Removes the credentials of a subject, when the subject is removed. */
+/** Removes the credentials of a subject that is being removed. */
 export async function removeHostTokensOf(
   tx: WriteTransaction,
   scope: Scope,
@@ -124,7 +124,7 @@ function updatedSecrets(
   return { token: newToken ?? before.token, ...(refreshToken && { refreshToken }) };
 }
 
-/** @throws DomainError NOT_FOUND for a user or service account that the organization does not have */
+/** @throws DomainError NOT_FOUND for a user or service account that is not in the organization */
 async function checkSubject(db: Reader, scope: Scope, { id, principal }: Subject): Promise<void> {
   if (principal === Principal.SERVICE_ACCOUNT) {
     if (!(await findServiceAccount(db, scope, id))) throw notFound("service account");
@@ -140,7 +140,7 @@ export async function listHostAuthenticationTokens(
   ctx: HandlerContext,
 ) {
   const caller = callerOf(ctx);
-  // Undefined for callers that see the tokens of the whole organization.
+  // Undefined for callers who may see all tokens of the organization.
   const owner = grantOf(ctx) === "any" ? undefined : caller.subject;
   const filter = hostTokenFilter(owner, req);
   const { rows, page } = await listPage(deps, caller, {

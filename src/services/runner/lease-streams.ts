@@ -6,10 +6,10 @@ export interface LeaseStream {
   close(): void;
 }
 
-/** A function that registers the stream of a lease and ends the one before it. */
+/** Registers the stream of a lease and ends the previous one. */
 export type LeaseStreams = (leaseId: string) => LeaseStream;
 
-/** Creates the registry of the streams of leases. Each lease has one stream, so that the leases bound the streams of runners. */
+/** Creates the registry of lease streams. A lease has one stream, which bounds the number of runners' streams. */
 export function createLeaseStreams(): LeaseStreams {
   const open = new Map<string, AbortController>();
   return (leaseId) => {

@@ -11,14 +11,14 @@ import { replaceExchangeToken } from "./exchange-token.ts";
 
 const NAME = "Local runner";
 
-/** The filter that finds the runner of the operator's server: every other runner has a creator. */
+/** Finds the runner of the operator's server: every other runner has a creator. */
 const CREATED_BY_OPERATOR = { creatorIds: [""], kinds: [RunnerKind.REMOTE] };
 
 /**
- * Creates, as the operator, the exchange token with which the runner on the server's own
- * machine registers at an organization. Creates the runner if there is none.
+ * Creates, as the operator, the exchange token with which the runner on the server's own machine registers at an
+ * organization. Creates the runner if there is none.
  *
- * @param organizationId the first organization by default
+ * @param organizationId default the first organization
  * @returns the token's value; undefined while there is no organization
  */
 export async function createLocalExchangeToken(

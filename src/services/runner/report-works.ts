@@ -35,7 +35,7 @@ export interface ReportDependencies extends LeaseDependencies {
 /**
  * Applies a report on leased work and renews the lease.
  *
- * @param finish the end of the lease in the same write, which leaves nothing to renew
+ * @param finish ends the lease in the same write, which then needs no renewal
  */
 export async function applyReport(
   { handlerOf, leaseMs }: ReportDependencies,
@@ -45,7 +45,7 @@ export async function applyReport(
   req: ReportProgressRequest,
   finish?: FinishWorkRequest,
 ) {
-  // A move that waited to be reported came after the last renewal, which the runner was alive to make.
+  // A delayed transition happened after the last renewal, since the runner was alive to make that.
   const since = Math.min(tx.now, (lease.expires_at ?? tx.now) - leaseMs);
   const { stop, reported } = await handlerOf(lease.kind).report(tx, scope, lease, {
     ...req,
@@ -61,7 +61,7 @@ export async function applyReport(
   return { response, reported };
 }
 
-/** Ends leased work. @param reported of a report in the same transaction, if any */
+/** Ends leased work. @param reported the result of a report in the same transaction, if there was one */
 export async function applyEnd(
   { handlerOf }: ReportDependencies,
   tx: WriteTransaction,
@@ -76,7 +76,7 @@ export async function applyEnd(
 
 type Applied = NonNullable<MessageInitShape<typeof WorkReportResultSchema>["result"]>;
 
-/** Applies reports and ends of several leases, each by itself, and then leases new work without waiting. */
+/** Applies reports and ends of several leases independently, and then leases new work without waiting. */
 export async function reportWorks(
   deps: WorkServiceDependencies,
   { reports, lease }: ReportWorksRequest,
@@ -119,7 +119,7 @@ function toResult(result: PartResult<Applied>): Applied {
 
 type Renewal = MessageInitShape<typeof LeaseRenewalSchema>;
 
-/** Renews several leases; one that is lost fails alone. */
+/** Renews several leases; a lost one fails alone. */
 export async function renewLeases(
   deps: LeaseDependencies,
   { leases }: RenewLeasesRequest,

@@ -47,7 +47,7 @@ import {
 } from "./host-token.ts";
 import { runnersInScope } from "./runner-scope.ts";
 
-/** The service of runner configuration: the environment classes that runners offer, and their host tokens. */
+/** Serves the configuration of runners: their environment classes and host tokens. */
 export class RunnerConfigurationService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -107,7 +107,7 @@ export class RunnerConfigurationService implements ServiceImpl<typeof Contract> 
     deleteHostAuthenticationToken(this.#deps, id, ctx);
 }
 
-/** Returns one page of the environment classes of the caller's organization. A runner gets its own only. */
+/** Returns one page of the environment classes of the caller's organization. A runner sees only its own. */
 export async function listEnvironmentClasses(
   deps: ServiceDependencies,
   caller: Caller,

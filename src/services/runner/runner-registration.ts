@@ -75,7 +75,7 @@ async function removeExchangeToken(tx: WriteTransaction, caller: Caller): Promis
   await removeToken(tx, caller, used);
 }
 
-/** Returns the ids of the runner's classes. If it has none, the offered class is created. */
+/** Returns the ids of the runner's classes. When it has none, creates the offered class. */
 async function ensureClass(
   tx: WriteTransaction,
   caller: Caller,

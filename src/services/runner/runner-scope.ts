@@ -1,14 +1,14 @@
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
 
-/** An id that no runner has: a filter of nothing else matches nothing. */
+/** An id that no runner has: a filter with only this id matches nothing. */
 const NO_RUNNER = "";
 
 /**
- * Returns the ids of the runners that a list may contain, as a filter: the requested
- * ones, and for a runner only itself.
+ * Returns the ids of the runners that a list may contain, as a filter: the requested ones, or for a runner only
+ * itself.
  *
- * @param requested empty for any
+ * @param requested empty for any runner
  */
 export function runnersInScope(
   { subject }: Caller,

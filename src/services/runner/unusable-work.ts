@@ -6,7 +6,7 @@ import { type Scope, StoreUnavailable, type WriteTransaction } from "../../store
 import { MAX_ATTEMPTS } from "./held-lease.ts";
 import type { FindHandler } from "./work-handler.ts";
 
-/** The delay for work that can neither be leased nor be failed; meanwhile an operator may repair its rows. */
+/** The delay for work that can be neither leased nor failed; in the meantime an operator may repair its rows. */
 const RETRY_AFTER_MS = 3_600_000;
 
 const MESSAGE =
@@ -19,19 +19,19 @@ export interface UnusableWork {
   /** WorkKind by number. */
   readonly kind: number;
   readonly subjectId: string;
-  /** True when its subject has failed; otherwise the work is tried again in an hour. */
+  /** True when its subject has failed; otherwise the work is retried in an hour. */
   readonly failed: boolean;
 }
 
-/** A function that logs unusable work and the cause. */
+/** Logs unusable work and the cause. */
 export type ReportUnusableWork = (work: UnusableWork, cause: unknown) => void;
 
 /**
- * Fails work whose assignment failed. Its subject fails with the reason `work_unusable`
- * where failures have reasons. When that cannot be written, such as for an action that
- * cannot be read, the work stays in the queue and is tried again in an hour.
+ * Fails work whose assignment failed. Its subject fails with the reason `work_unusable` if its kind has failure
+ * reasons. When the failure cannot be written (an unreadable action, for example), the work stays in the queue and is
+ * retried in an hour.
  *
- * @param cause the error of the assignment; for the log only
+ * @param cause the error of the assignment; only for the log
  * @throws when the database accepts neither
  */
 export async function failUnusableWork(
@@ -57,7 +57,7 @@ export async function failUnusableWork(
   onUnusableWork({ workId, organizationId, kind, subjectId, failed }, cause);
 }
 
-/** Ends work that nobody holds like a runner whose last attempt failed. */
+/** Ends work without a lease, like work of a runner whose last attempt failed. */
 export async function endAsFailed(
   tx: WriteTransaction,
   scope: Scope,

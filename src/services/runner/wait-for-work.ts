@@ -26,7 +26,7 @@ import type { WorkServiceDependencies } from "./work-service.ts";
 /** The default of LeaseWorkRequest.wait (contract). */
 const DEFAULT_WAIT_MS = 20_000;
 
-/** The interval of the search for work that becomes due without a change, such as that of an expired lease. */
+/** How often to look for work that becomes due without a change, such as the work of an expired lease. */
 const POLL_INTERVAL_MS = 1_000;
 
 /** The work that a runner asks for. */
@@ -35,12 +35,12 @@ export type WantedWork = Pick<
   "kinds" | "environmentClassIds" | "agentsWithEnvironment" | "apiAgents" | "instanceId"
 >;
 
-/** The error that rolls back a claim when another runner was faster. */
+/** Rolls back a claim when another runner was faster. */
 class NoWorkLeft extends Error {}
 
 /**
- * Leases work to a runner as soon as there is some for it. It reads before it writes,
- * since most runners wait most of the time.
+ * Leases work to a runner as soon as there is some. It reads before it writes, since most runners wait most of the
+ * time.
  */
 export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkRequest, ctx: HandlerContext) {
   const { store, draining, now } = deps;
@@ -78,7 +78,7 @@ export async function leaseWork(deps: WorkServiceDependencies, req: LeaseWorkReq
   }
 }
 
-/** Returns what the runner that calls can take now; undefined while it may take nothing. */
+/** Returns what the calling runner can take now; undefined while it may take nothing. */
 export function findClaimant(
   db: Reader,
   caller: Caller,
@@ -87,7 +87,7 @@ export function findClaimant(
   return findClaimantOf(db, caller, caller.subject.id, req);
 }
 
-/** Returns what a runner could take that asks for it now; undefined while it may take nothing. */
+/** Returns what a runner can take now; undefined while it may take nothing. */
 export async function findClaimantOf(
   db: Reader,
   scope: Scope,
@@ -98,7 +98,7 @@ export async function findClaimantOf(
     findStoredRunner(db, scope, runnerId),
     findClassesOfRunner(db, scope, runnerId),
   ]);
-  // It was deleted while it waited, and its token with it.
+  // The runner was deleted while it waited, together with its token.
   if (!known) throw unauthenticated();
   if (!isAvailable(known.runner) || !isCurrentInstance(known, instanceId)) return undefined;
   let runnerIds: Claimant["runnerIds"] = [runnerId];
@@ -135,9 +135,9 @@ async function tryClaim(deps: WorkServiceDependencies, req: LeaseWorkRequest, ct
 }
 
 /**
- * Leases the work that there is for the runner that calls, in an open transaction.
+ * Leases available work to the calling runner, in an open transaction.
  *
- * @param claimant as it was found in this transaction; undefined for a runner that may take none
+ * @param claimant as found in this transaction; undefined for a runner that may take nothing
  */
 export async function claimAs(
   { keys, leaseMs, pageBytes, handlerOf, onUnusableWork }: WorkServiceDependencies,

@@ -12,17 +12,17 @@ import type { StoredWork } from "../../store/runner/work.ts";
 import type { LeasedSubject, StoredLease } from "../../store/runner/work-lease.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** Work that is about to be leased. `Ahead` is what its handler has read of it before. */
+/** Work that is about to be leased. `Ahead` is the type of what its handler read in advance. */
 export interface OfferedWork<Ahead = unknown> {
   readonly work: StoredWork;
   readonly runnerId: string;
   /** Number of the attempt, from 1. */
   readonly attempt: number;
-  /** Those of the organization. */
+  /** The policies of the organization. */
   readonly policies: Policies;
-  /** True if the runner takes agents that are defined by the API. */
+  /** True when the runner takes agents that the API defines. */
   readonly apiAgents: boolean;
-  /** What {@link WorkHandler.readAhead} has read of it; left out where it has not. */
+  /** What {@link WorkHandler.readAhead} read for this work; absent when it read nothing. */
   readonly ahead?: Ahead | undefined;
 }
 
@@ -37,30 +37,30 @@ export interface WorkAssignment {
   readonly securityPolicyId: string;
   /** True for one of several agent executions in the environment; the tokens of the others remain valid. */
   readonly sharesEnvironment?: boolean;
-  /** The subject and kind of the work from this lease on; left out when they do not change. */
+  /** The subject and kind of the work from this lease on; absent when they do not change. */
   readonly leasedAs?: LeasedSubject;
-  /** Time since when an agent execution could give its slot back; left out for other work. */
+  /** Time since which an agent execution could give back its slot; absent for other work. */
   readonly idleSince?: number;
 }
 
-/** The access of a piece of work to source-control hosts. */
+/** What a piece of work may access at source-control hosts. */
 export interface CredentialUse {
   readonly subject: Subject;
-  /** URLs of repositories and pages from which the work begins. */
+  /** URLs of repositories and pages that the work starts from. */
   readonly addresses: readonly string[];
-  /** Subjects that set them, as of the start of the lease: they decide what the runner clones. */
+  /** Subjects that set the addresses, as of the start of the lease: they decide what the runner clones. */
   readonly sourceSetBy: readonly Subject[];
   /** Possible origins of the addresses. */
   readonly sourceKinds: readonly SourceKind[];
-  /** Creator of the workflow or project that names the subject; left out when the subject acts by itself. */
+  /** Creator of the workflow or project that names the subject; absent when the subject acts by itself. */
   readonly namedBy?: Subject | undefined;
 }
 
 /** A report on the progress of work. */
 export interface WorkProgress extends ReportProgressRequest {
-  /** The earliest time that a move in it may have, in milliseconds since 1970 UTC. */
+  /** The earliest time that a transition in the report may have, in milliseconds since 1970 UTC. */
   readonly since: number;
-  /** The outcome with which the same write ends the lease after it; left out when the lease goes on. */
+  /** The outcome with which the same write then ends the lease; absent when the lease continues. */
   readonly endsAs?: FinishWorkRequest_Outcome | undefined;
 }
 
@@ -69,38 +69,38 @@ export type LeaseEnd =
   | { readonly kind: "finished"; readonly outcome: FinishWorkRequest }
   | { readonly kind: "lost" };
 
-/** Why work waits for another runner than those that are connected. */
+/** Why work waits although other runners are connected. */
 export interface RunnerWait {
   readonly message: string;
-  /** The policies that its runner must keep, by their names. */
+  /** Names of the policies that its runner must support. */
   readonly policies: readonly string[];
 }
 
-/** A function that returns the handler of a kind of work, by its number in rows. It is injected, since the handlers belong to later areas. */
+/** Returns the handler of a kind of work, by its number in rows. Injected, because later areas own the handlers. */
 export type FindHandler = (kind: number) => WorkHandler;
 
 /**
- * The handler of one kind of work. Each function runs in the transaction of its operation. `Reported` is what an end in
- * the transaction of a report need not read again, `Ahead` what the beginning of an attempt need not.
+ * Handles one kind of work. Each function runs in the transaction of its operation. `Reported` passes what a report
+ * read to an end in the same transaction; `Ahead` passes what was read in advance to the beginning of an attempt.
  */
 export interface WorkHandler<Reported = unknown, Ahead = unknown> {
   /**
-   * Reads what several pieces of work begin with, at once, before the first of them begins; absent where each reads for
-   * itself. Nothing but their beginnings changes anything until the last has begun. What cannot be read fails only the
-   * beginning of what needs it.
+   * Reads in one go what several pieces of work need to begin, before the first begins; absent when each reads for
+   * itself. Until the last has begun, only their own beginnings change anything. When something cannot be read, only
+   * the work that needs it fails to begin.
    *
    * @returns what was read, in the order of the works
    */
   readAhead?(tx: WriteTransaction, scope: Scope, works: readonly StoredWork[]): Promise<readonly Ahead[]>;
   /**
-   * Begins an attempt and returns the content of the lease. Work that cannot be
-   * leased now is postponed or removed from the queue; the result is undefined then.
+   * Begins an attempt and returns the content of the lease, or undefined for work that cannot be leased now: it is
+   * postponed or removed from the queue.
    */
   begin(tx: WriteTransaction, scope: Scope, offered: OfferedWork<Ahead>): Promise<WorkAssignment | undefined>;
   /**
    * Applies a progress report.
    *
-   * @returns whether the state of the work requires that the runner stops
+   * @returns whether the runner must stop
    */
   report(
     tx: WriteTransaction,
@@ -109,9 +109,9 @@ export interface WorkHandler<Reported = unknown, Ahead = unknown> {
     req: WorkProgress,
   ): Promise<{ readonly stop: boolean; readonly reported?: Reported }>;
   /**
-   * Ends the lease: the work leaves the queue, or goes back to it.
+   * Ends the lease: the work leaves the queue or returns to it.
    *
-   * @param reported of a report in the same transaction, if any
+   * @param reported the result of a report in the same transaction, if there was one
    */
   end(
     tx: WriteTransaction,
@@ -120,7 +120,7 @@ export interface WorkHandler<Reported = unknown, Ahead = unknown> {
     end: LeaseEnd,
     reported?: Reported,
   ): Promise<void>;
-  /** Shows people that work which nobody holds waits for a runner; absent for work that needs none in particular. */
+  /** Shows people that unleased work waits for a runner; absent for work that needs no particular runner. */
   warn?(tx: WriteTransaction, scope: Scope, work: StoredWork, wait: RunnerWait): Promise<void>;
   /** Returns the access of the work to source-control hosts. */
   credentialUse(tx: WriteTransaction, scope: Scope, lease: StoredLease): Promise<CredentialUse>;

@@ -24,13 +24,13 @@ import { openOrThrow } from "../policy/secret-value.ts";
 export interface WorkToEquip {
   readonly runnerId: string;
   readonly leaseId: string;
-  /** Id of the environment, action or agent execution that the work is on. */
+  /** Id of the environment, action or agent execution that the work is for. */
   readonly subjectId: string;
   readonly content: Work["work"];
   readonly environment: Environment;
 }
 
-/** The secrets that the leases of one claim may have: those of the same owners are read once. */
+/** The secrets for the leases of one claim. Secrets of the same owners are read once. */
 export class SecretsOfClaim {
   readonly #tx: WriteTransaction;
   readonly #scope: Scope;
@@ -44,8 +44,8 @@ export class SecretsOfClaim {
   }
 
   /**
-   * Returns the secrets that the work may have, with their values, and records in the audit log
-   * that its runner gets them.
+   * Returns the secrets that the work may have, with their values, and records in the audit log that its runner gets
+   * them.
    *
    * @throws DamagedSecret
    */
@@ -54,10 +54,10 @@ export class SecretsOfClaim {
     const actor = content.case === "agent" ? content.value.agentExecution?.metadata?.creator : creator;
     if (!creator || !actor || !mayHaveSecrets(environment)) return [];
     const projectId = environment.metadata?.projectId ?? "";
-    // An agent that somebody else starts in the environment must not read what is the creator's own.
+    // An agent that somebody else starts in the environment must not read the creator's own secrets.
     const all = await this.#find({ projectId, subjectId: isSameSubject(actor, creator) ? creator.id : "" });
     const areShareable = !all.some(({ secret }) => ownerOf(secret).id === creator.id);
-    // And no agent to which somebody else could send, nor what runs where such an agent has been.
+    // Neither must an agent that somebody else could send to, nor what runs where such an agent has been.
     const nearest = nearestSecrets(
       areShareable || (await this.#isSteeredByTrusted(environment.id, creator))
         ? all
@@ -104,7 +104,7 @@ export class SecretsOfClaim {
     const facts = { secretId, name, value: openOrThrow(this.#keys, secretId, value) };
     if (!credentialProxy) return create(WorkSecretSchema, { ...facts, mount });
     const { targetHosts, header } = credentialProxy;
-    // Without a mount of its own, a runner that knows no credential proxy gives the work nothing.
+    // The secret has no mount outside the proxy, so a runner without credential proxy gives the work nothing.
     return create(WorkSecretSchema, {
       ...facts,
       credentialProxy: { targetHosts, header, placeholderMount: mount },

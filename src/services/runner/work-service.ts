@@ -41,7 +41,7 @@ export interface WorkServiceDependencies extends ReportDependencies {
   readonly onUnusableWork: ReportUnusableWork;
 }
 
-/** The service with which runners lease work, report on it and finish it. */
+/** Serves runners, which lease work, report on it and finish it. */
 export class WorkService implements ServiceImpl<typeof Contract> {
   readonly #deps: WorkServiceDependencies;
 
@@ -91,13 +91,12 @@ export class WorkService implements ServiceImpl<typeof Contract> {
 }
 
 /**
- * Returns the credential that the executor of leased work has for a host on the runner.
- * The work must begin from a repository at this host, the executor must be able to act,
- * and the source must have been set by a subject that may use the executor's
- * credential. Each read is recorded in the audit log.
+ * Returns the credential that the executor of leased work has for a host on the runner. The work must start from a
+ * repository at this host, the executor must be able to act, and a subject that may use the executor's credential
+ * must have set the source. The audit log records each read.
  *
- * @throws DomainError VALUE_UNUSABLE for another host, EXECUTOR_UNFIT,
- *   CREDENTIAL_WITHHELD, NOT_FOUND without such a credential
+ * @throws DomainError VALUE_UNUSABLE for another host, EXECUTOR_UNFIT, CREDENTIAL_WITHHELD, NOT_FOUND without such a
+ * credential
  */
 export function getHostCredential(
   deps: Pick<ServiceDependencies, "store" | "keys"> & { readonly handlerOf: FindHandler },
@@ -125,8 +124,8 @@ export function getHostCredential(
 }
 
 /**
- * Begins an instance of a runner. The leases that it held before expire now: the job that ends expired leases gives
- * their work back within a second.
+ * Begins an instance of a runner. The leases that it held before expire now: the job for expired leases returns their
+ * work to the queue within a second.
  */
 function beginInstance(
   { store }: Pick<ServiceDependencies, "store">,
@@ -136,7 +135,7 @@ function beginInstance(
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const runnerId = caller.subject.id;
     const known = await findStoredRunner(tx.db, caller, runnerId);
-    // It was deleted meanwhile, and its token with it.
+    // The runner was deleted in the meantime, together with its token.
     if (!known) throw unauthenticated();
     requireNoOtherInstance(known, instanceId, tx.now);
     await beginRunnerInstance(tx, caller, runnerId, instanceId);

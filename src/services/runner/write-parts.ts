@@ -10,18 +10,17 @@ import { repeatableKey } from "../call/idempotency.ts";
 import type { LeaseDependencies } from "./held-lease.ts";
 
 /**
- * One part of a call: it changes all that it says or nothing, whatever becomes of the others. It reads what it needs,
- * and returns the function that writes.
+ * One part of a call. It changes everything it asks for or nothing, independently of the other parts. It reads what
+ * it needs and returns the function that writes.
  */
 export type Part<T> = (tx: WriteTransaction, caller: Caller) => Promise<() => Promise<T>>;
 
-/** The result of a part, or why it failed. */
+/** The result of a part, or the error. */
 export type PartResult<T> = { readonly value: T } | { readonly error: WorkError };
 
 /**
- * Writes the parts of a call, in their order. Each is a write of its own; they share commits, and the
- * writes of other callers go on between them. With an idempotency key they are one transaction,
- * since the response is stored with them.
+ * Writes the parts of a call in order. Each is a separate write; they share commits, and other callers' writes run in
+ * between. With an idempotency key they are one transaction, since it also stores the response.
  *
  * @param respond returns the response from the results of the parts
  */
@@ -54,14 +53,14 @@ async function settle<T>(
   try {
     return { value: await write() };
   } catch (error) {
-    // What the engine did not take ends the write that the part shares with others.
+    // An error of the database fails the whole transaction that the part shares with others.
     if (ctx.signal.aborted || (sharesWrite && error instanceof StoreUnavailable)) throw error;
     if (!(error instanceof DomainError)) onPartFailure(operationOf(ctx), error);
     return { error: workErrorOf(error) };
   }
 }
 
-/** Returns the error of a part as the call for it alone would answer it. */
+/** Returns the error that a call for this part alone would return. */
 export function workErrorOf(error: unknown): WorkError {
   const { reason, message, metadata = {} } = catalogueEntryOf(error);
   return create(WorkErrorSchema, { detail: { reason, metadata: { ...metadata } }, message });
