@@ -25,6 +25,7 @@ import { declareToken } from "./definitions/declare-token.ts";
 import { declareWebhook } from "./definitions/declare-webhook.ts";
 import { declareWorkflow } from "./definitions/declare-workflow.ts";
 import { ExitCode, StartError } from "./start-error.ts";
+import { fitHelp, wrapHelp } from "./terminal/terminal-width.ts";
 
 /** The text that a failed command prints to standard error, and its exit code. */
 export interface Failure {
@@ -60,21 +61,21 @@ export function createProgram(
 ): Command {
   const program = new Command("chartroom");
   configure(program);
-  program
+  fitHelp(program, terminal)
     .description(
       "A control plane for development environments and coding agents that a team runs on its own machines.",
     )
-    .configureHelp({ showGlobalOptions: true })
     // Before the commands, which take it over. It is shown behind each sentence about a wrong call.
     .showHelpAfterError("Add --help to see what there is.")
     .addHelpText(
       "after",
-      `
-Settings of serve, each as a flag or an environment variable; the flag goes first:
+      () => `
+${wrapHelp(program, "Settings of serve, each as a flag or an environment variable; the flag goes first:")}
 
 ${Object.values(SETTINGS)
   .map((setting) => {
-    return `  ${flagOf(setting)}\n      ${setting.env}; default: ${setting.default || "none"}\n      ${setting.help}\n`;
+    const facts = `${setting.env}; default: ${setting.default || "none"}\n${setting.help}`;
+    return `  ${flagOf(setting)}\n${wrapHelp(program, facts, 6)}\n`;
   })
   .join("")}`,
     );

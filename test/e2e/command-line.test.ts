@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
+import { dataEnvironmentOf } from "../harness/data-config.ts";
 import { testOnSqlite } from "../harness/engine.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
+import { CHARTROOM, runProgram, terminalEnvironment, testWith } from "../harness/program.ts";
 import {
   type ReachableServer,
   runCommand,
@@ -209,5 +211,50 @@ describe("token create", () => {
     const missing = postgresUrl() === undefined ? "there is no database in" : "there is no key file";
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(missing)]);
     expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe("at a terminal", () => {
+  const ID = /^[\da-f]{8}-[\da-f-]{27}$/m;
+  const atTerminal = async (columns: number, command: string) => {
+    const script = `stty cols ${columns} && ${CHARTROOM} ${command}`;
+    const env = { ...terminalEnvironment(), ...dataEnvironmentOf(server.dataDir), TERM: "dumb" };
+    const { code, stdout, stderr } = await runProgram("script", ["-qec", script, "/dev/null"], { env });
+    expect([code, stderr]).toEqual([0, ""]);
+    return stdout.replaceAll("\r", "").trimEnd().split("\n");
+  };
+  const widest = (lines: readonly string[]) => Math.max(...lines.map((line) => line.length));
+
+  testWith("script")("help and tables fit a narrow one", async () => {
+    for (const command of ["--help", "serve --help", "run list --help"]) {
+      const lines = await atTerminal(40, command);
+      // Words that are longer than a line, such as addresses, are never broken.
+      const broken = lines.filter((line) => line.length > 40 && line.trim().includes(" "));
+      expect([command, broken.filter((line) => !/^ {2}-/.test(line))]).toEqual([command, []]);
+    }
+    const lines = await atTerminal(40, `token list --data-dir '${server.dataDir}'`);
+    expect(lines.join("\n")).toMatch(ID);
+    expect(widest(lines)).toBeLessThanOrEqual(40);
+  });
+
+  testWith("script")(
+    "help is no wider than people read, and a table is whole where there is room",
+    async () => {
+      expect(widest(await atTerminal(200, "--help"))).toBeLessThanOrEqual(120);
+      const [headings = "", row = ""] = await atTerminal(200, `token list --data-dir '${server.dataDir}'`);
+      expect(row.slice(0, 36)).toMatch(ID);
+      expect(headings).toMatch(/^\w+ {2,}\w+/);
+      expect(row).not.toContain("…");
+    },
+  );
+
+  testWith("script")("what goes into a pipe is whole", async () => {
+    const list = `token list --data-dir '${server.dataDir}'`;
+    const [piped, { stdout }] = await Promise.all([
+      atTerminal(40, `${list} | cat`),
+      runCommand(["token", "list", "--data-dir", server.dataDir], { COLUMNS: "40" }),
+    ]);
+    expect(piped.join("\n")).toBe(stdout.trimEnd());
+    expect(widest(piped)).toBeGreaterThan(60);
   });
 });

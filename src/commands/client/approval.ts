@@ -18,8 +18,9 @@ import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import type { Terminal } from "../definitions/command-line.ts";
 import { StartError } from "../start-error.ts";
+import { table } from "../terminal/table.ts";
 import { call, readPages } from "./call.ts";
-import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
+import { enumWords, jsonText, printable, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** The states by their names on the command line. */
@@ -150,7 +151,7 @@ export async function confirm(
 }
 
 /** Returns approvals as a table for people. */
-export function approvalTable(approvals: readonly Approval[]): string {
+export function approvalTable(approvals: readonly Approval[], maxWidth?: number): string {
   if (approvals.length === 0) return "no approvals\n";
   const rows = approvals.map((approval) => [
     approval.id,
@@ -161,7 +162,11 @@ export function approvalTable(approvals: readonly Approval[]): string {
     approval.asker?.agentExecutionId || approval.asker?.workflowExecutionId || "",
     approval.title,
   ]);
-  return table(["APPROVAL", "STATE", "ASKED (UTC)", "UNTIL (UTC)", "KIND", "ASKED BY", "TITLE"], rows);
+  return table(
+    ["APPROVAL", "STATE", "ASKED (UTC)", "UNTIL (UTC)", "KIND", "ASKED BY", "TITLE"],
+    rows,
+    maxWidth,
+  );
 }
 
 /** Returns an approval for people: all that is known of it. */

@@ -10,8 +10,9 @@ import {
 import { PrebuildService } from "#gen/service/v1/prebuild_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
+import { table } from "../terminal/table.ts";
 import { call, keyedCall, readPages } from "./call.ts";
-import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
+import { enumWords, jsonText, printable, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 const prebuildsOf = ({ server }: ServerAccess) => createClient(PrebuildService, createHttpTransport(server));
@@ -98,7 +99,7 @@ export async function deletePrebuild(access: ServerAccess, prebuildId: string): 
 }
 
 /** Returns prebuilds as a table for people. */
-export function prebuildTable(prebuilds: readonly Prebuild[]): string {
+export function prebuildTable(prebuilds: readonly Prebuild[], maxWidth?: number): string {
   if (prebuilds.length === 0) return "no prebuilds\n";
   const rows = prebuilds.map(({ id, metadata, status }) => [
     id,
@@ -111,7 +112,7 @@ export function prebuildTable(prebuilds: readonly Prebuild[]): string {
     [status?.failureMessage, status?.warningMessage].filter(Boolean).join("; "),
   ]);
   const headings = ["PREBUILD", "PHASE", "CREATED (UTC)", "ENDED (UTC)", "ASKED BY", "PROJECT", "CLASS"];
-  return table([...headings, "FAILURE"], rows);
+  return table([...headings, "FAILURE"], rows, maxWidth);
 }
 
 /** Returns a prebuild for people: all that is known of it. */

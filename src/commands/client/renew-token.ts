@@ -6,8 +6,9 @@ import { UserService } from "#gen/service/v1/user_service_pb.js";
 import { TOKEN_VALID_DEFAULT_MS, TOKEN_VALID_MAX_MS } from "../../domain/identity/personal-token.ts";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
+import { table } from "../terminal/table.ts";
 import { call, readPages } from "./call.ts";
-import { jsonText, printable, table, timeOf } from "./printable.ts";
+import { jsonText, printable, timeOf } from "./printable.ts";
 import { isServiceAccountToken, REPLACED, type ServerAccess } from "./server-access.ts";
 
 const DAY_MS = 24 * 3600 * 1000;

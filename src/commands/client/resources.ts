@@ -10,8 +10,9 @@ import { type Runner, RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
+import { table } from "../terminal/table.ts";
 import { call, keyedCall, readPages } from "./call.ts";
-import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
+import { enumWords, jsonText, printable, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** Returns runners. @throws StartError */
@@ -24,7 +25,7 @@ export function listRunners(access: ServerAccess, limit: number): Promise<Runner
 }
 
 /** Returns runners as a table for people. */
-export function runnerTable(runners: readonly Runner[]): string {
+export function runnerTable(runners: readonly Runner[], maxWidth?: number): string {
   if (runners.length === 0) return "no runners: chartroom runner create NAME makes one\n";
   const rows = runners.map(({ runnerId, spec, status, kind, createdAt, name }) => [
     runnerId,
@@ -34,7 +35,7 @@ export function runnerTable(runners: readonly Runner[]): string {
     timeOf(createdAt),
     name,
   ]);
-  return table(["RUNNER", "STATE", "KIND", "VERSION", "CREATED (UTC)", "NAME"], rows);
+  return table(["RUNNER", "STATE", "KIND", "VERSION", "CREATED (UTC)", "NAME"], rows, maxWidth);
 }
 
 /** Returns the phase of a runner in words, and that it gets no work where it is paused. */
@@ -73,7 +74,7 @@ export function listProjects(
 }
 
 /** Returns projects as a table for people. */
-export function projectTable(projects: readonly Project[]): string {
+export function projectTable(projects: readonly Project[], maxWidth?: number): string {
   if (projects.length === 0) return "no projects\n";
   const rows = projects.map(({ id, metadata, initializer }) => [
     id,
@@ -81,7 +82,7 @@ export function projectTable(projects: readonly Project[]): string {
     metadata?.name ?? "",
     sourceOf(initializer),
   ]);
-  return table(["PROJECT", "CREATED (UTC)", "NAME", "SOURCE"], rows);
+  return table(["PROJECT", "CREATED (UTC)", "NAME", "SOURCE"], rows, maxWidth);
 }
 
 /** Projects of one call: few, so that a failed call leaves little in doubt. */
@@ -199,7 +200,7 @@ export function listEnvironments(
 }
 
 /** Returns environments as a table for people. */
-export function environmentTable(environments: readonly Environment[]): string {
+export function environmentTable(environments: readonly Environment[], maxWidth?: number): string {
   if (environments.length === 0) return "no environments\n";
   const rows = environments.map(({ id, metadata, status }) => [
     id,
@@ -209,7 +210,7 @@ export function environmentTable(environments: readonly Environment[]): string {
     metadata?.name ?? "",
     status?.failureMessage.join("; ") ?? "",
   ]);
-  return table(["ENVIRONMENT", "PHASE", "CREATED (UTC)", "PROJECT", "NAME", "FAILURE"], rows);
+  return table(["ENVIRONMENT", "PHASE", "CREATED (UTC)", "PROJECT", "NAME", "FAILURE"], rows, maxWidth);
 }
 
 /** Returns messages as a JSON list. */

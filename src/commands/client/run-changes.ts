@@ -16,8 +16,9 @@ import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
+import { table } from "../terminal/table.ts";
 import { call, isNotFound, readPages } from "./call.ts";
-import { jsonText, printable, table, timeOf } from "./printable.ts";
+import { jsonText, printable, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** The state that `chartroom run diff` compares a run's environment with. */
@@ -196,13 +197,13 @@ export function filesJson(files: readonly EnvironmentFile[]): string {
 const MARKS: Readonly<Partial<Record<What, string>>> = { [What.FOLDER]: "/", [What.LINK]: "@" };
 
 /** Returns files as a table for people: a folder ends with a slash, a link with @. */
-export function filesTable(files: readonly EnvironmentFile[]): string {
+export function filesTable(files: readonly EnvironmentFile[], maxWidth?: number): string {
   const rows = files.map(({ name, kind, sizeBytes, executable, modifiedAt }) => [
     kind === What.FILE ? String(sizeBytes) : "",
     timeOf(modifiedAt),
     `${quoted(name)}${executable ? "*" : (MARKS[kind] ?? "")}`,
   ]);
-  return rows.length === 0 ? "no files\n" : table(["BYTES", "CHANGED (UTC)", "NAME"], rows);
+  return rows.length === 0 ? "no files\n" : table(["BYTES", "CHANGED (UTC)", "NAME"], rows, maxWidth);
 }
 
 /**

@@ -17,8 +17,9 @@ import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import type { Approval } from "#gen/service/v1/approval_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { StartError } from "../start-error.ts";
+import { table } from "../terminal/table.ts";
 import { call, isNotFound, keyedCall, readPages } from "./call.ts";
-import { jsonText, table, timeOf } from "./printable.ts";
+import { jsonText, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** The phases by their names on the command line. */
@@ -46,11 +47,7 @@ export interface RunStart {
   readonly holdAfterLostTurn?: boolean;
 }
 
-/**
- * Starts a run.
- * @returns its id
- * @throws StartError
- */
+/** Starts a run and returns its id. @throws StartError */
 export async function startRun(access: ServerAccess, start: RunStart): Promise<string> {
   const agents = agentsOf(access);
   const agentId = start.agent === undefined ? "" : await agentIdOf(access, start.agent);
@@ -165,7 +162,11 @@ export async function listRuns(
 }
 
 /** Returns runs as a table for people. @throws StartError */
-export async function runTable(access: ServerAccess, runs: readonly AgentExecution[]): Promise<string> {
+export async function runTable(
+  access: ServerAccess,
+  runs: readonly AgentExecution[],
+  maxWidth?: number,
+): Promise<string> {
   if (runs.length === 0) return "no runs\n";
   const names = new Map((await listAgents(access)).map(({ id, name }) => [id, name]));
   const rows = runs.map(({ id, metadata, spec, status }) => [
@@ -178,7 +179,7 @@ export async function runTable(access: ServerAccess, runs: readonly AgentExecuti
       ? `${AgentExecutionFailureReason[status.failureReason].toLowerCase()}: ${status.failureMessage}`
       : "",
   ]);
-  return table(["RUN", "PHASE", "STARTED (UTC)", "AGENT", "NAME", "FAILURE"], rows);
+  return table(["RUN", "PHASE", "STARTED (UTC)", "AGENT", "NAME", "FAILURE"], rows, maxWidth);
 }
 
 /** Returns runs as a JSON list of service.v1.AgentExecution. */

@@ -12,8 +12,9 @@ import {
 } from "#gen/service/v1/event_subscription_pb.js";
 import { EventSubscriptionService } from "#gen/service/v1/event_subscription_service_pb.js";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
+import { table } from "../terminal/table.ts";
 import { call, keyedCall, readPages } from "./call.ts";
-import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
+import { enumWords, jsonText, printable, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 const subscriptionsOf = ({ server }: ServerAccess) =>
@@ -30,7 +31,7 @@ export function listWebhooks(access: ServerAccess, limit: number): Promise<Event
 }
 
 /** Returns webhooks as a table for people. */
-export function webhookTable(webhooks: readonly EventSubscription[]): string {
+export function webhookTable(webhooks: readonly EventSubscription[], maxWidth?: number): string {
   if (webhooks.length === 0) return "no webhooks: chartroom webhook create NAME makes one\n";
   const rows = webhooks.map(({ id, state, failingSince, target, name, eventKinds }) => [
     id,
@@ -40,7 +41,7 @@ export function webhookTable(webhooks: readonly EventSubscription[]): string {
     name,
     eventKinds.join(" "),
   ]);
-  return table(["WEBHOOK", "STATE", "FAILING SINCE (UTC)", "TARGET", "NAME", "EVENTS"], rows);
+  return table(["WEBHOOK", "STATE", "FAILING SINCE (UTC)", "TARGET", "NAME", "EVENTS"], rows, maxWidth);
 }
 
 /** Returns webhooks as a JSON list. */
@@ -129,7 +130,7 @@ export function listDeliveries(
 }
 
 /** Returns a ledger as a table for people. */
-export function deliveryTable(deliveries: readonly EventDelivery[]): string {
+export function deliveryTable(deliveries: readonly EventDelivery[], maxWidth?: number): string {
   if (deliveries.length === 0) return "no deliveries\n";
   const rows = deliveries.map(({ id, happenedAt, state, attempts, eventKind, resourceId }) => {
     const last = attempts.at(-1);
@@ -146,6 +147,7 @@ export function deliveryTable(deliveries: readonly EventDelivery[]): string {
   return table(
     ["DELIVERY", "HAPPENED (UTC)", "STATE", "ATTEMPTS", "EVENT", "RESOURCE", "LAST ATTEMPT"],
     rows,
+    maxWidth,
   );
 }
 

@@ -11,11 +11,12 @@ import {
   WorkflowExecutionSchema,
   WorkflowSchema,
 } from "#gen/service/v1/workflow_pb.js";
-import { enumWords, jsonText, printable, table, timeOf } from "./printable.ts";
+import { table } from "../terminal/table.ts";
+import { enumWords, jsonText, printable, timeOf } from "./printable.ts";
 import type { Shown } from "./workflow.ts";
 
 /** Returns workflows as a table for people. */
-export function workflowTable(workflows: readonly Workflow[]): string {
+export function workflowTable(workflows: readonly Workflow[], maxWidth?: number): string {
   if (workflows.length === 0) return "no workflows\n";
   const rows = workflows.map(({ id, metadata, spec }) => [
     id,
@@ -23,7 +24,7 @@ export function workflowTable(workflows: readonly Workflow[]): string {
     timeOf(metadata?.createdAt),
     metadata?.name ?? "",
   ]);
-  return table(["WORKFLOW", "STATE", "CREATED (UTC)", "NAME"], rows);
+  return table(["WORKFLOW", "STATE", "CREATED (UTC)", "NAME"], rows, maxWidth);
 }
 
 /** Returns workflows as a JSON list of service.v1.Workflow. */
@@ -32,8 +33,8 @@ export function workflowsJson(workflows: readonly Workflow[]): string {
 }
 
 /** Returns what was found for people. */
-export function shownText(shown: Shown): string {
-  if ("execution" in shown) return executionText(shown.execution) + actionTable(shown.actions);
+export function shownText(shown: Shown, maxWidth?: number): string {
+  if ("execution" in shown) return executionText(shown.execution) + actionTable(shown.actions, maxWidth);
   const { id, metadata, spec, webhookUrl } = shown.workflow;
   const triggers = spec?.triggers.map(({ trigger }) => trigger.case ?? "").join(", ") ?? "";
   const facts = factLines([
@@ -53,7 +54,7 @@ export function shownText(shown: Shown): string {
     timeOf(execution.metadata?.startedAt),
     timeOf(execution.metadata?.finishedAt),
   ]);
-  const executions = table(["EXECUTION", "STATE", "STARTED (UTC)", "FINISHED (UTC)"], rows);
+  const executions = table(["EXECUTION", "STATE", "STARTED (UTC)", "FINISHED (UTC)"], rows, maxWidth);
   return `${facts}\n${rows.length === 0 ? "no executions\n" : executions}`;
 }
 
@@ -86,7 +87,7 @@ export function stateOfAction({ status }: WorkflowExecutionAction): string {
 }
 
 /** Returns actions as a table for people. */
-function actionTable(actions: readonly WorkflowExecutionAction[]): string {
+function actionTable(actions: readonly WorkflowExecutionAction[], maxWidth?: number): string {
   if (actions.length === 0) return "no actions\n";
   const rows = actions.map((action) => [
     action.id,
@@ -95,7 +96,7 @@ function actionTable(actions: readonly WorkflowExecutionAction[]): string {
     action.metadata?.actionName ?? "",
     errorText(action.status?.failures ?? []),
   ]);
-  return table(["ACTION", "STATE", "STEPS", "NAME", "FAILURE"], rows);
+  return table(["ACTION", "STATE", "STEPS", "NAME", "FAILURE"], rows, maxWidth);
 }
 
 /** Returns errors in a sentence each. */

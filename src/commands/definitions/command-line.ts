@@ -7,6 +7,7 @@ import type { WriteLines } from "../../log.ts";
 import type { ProcessFigures } from "../../metrics/process-metrics.ts";
 import type { SignalGroup } from "../../runner/process/process-group.ts";
 import { StartError } from "../start-error.ts";
+import { widthOf } from "../terminal/terminal-width.ts";
 
 /** The flags of the server's settings as the command line gives them. */
 export type Flags = FlagsOf<typeof SETTINGS>;
@@ -104,8 +105,8 @@ export async function listOnData(
 export async function printListing(terminal: Terminal, { headings, rows }: Listing): Promise<void> {
   const isTerminal = (terminal.output as { readonly isTTY?: boolean }).isTTY === true;
   if (!isTerminal) return terminal.print(rows.map((row) => `${row.join("  ")}\n`).join(""));
-  const { table } = await import("../client/printable.ts");
-  terminal.print(table(headings, rows));
+  const { table } = await import("../terminal/table.ts");
+  terminal.print(table(headings, rows, widthOf(terminal)));
 }
 
 /** Returns an argument parser for a whole number, whose errors name the option. */

@@ -3,6 +3,7 @@ import type { Approval } from "#gen/service/v1/approval_pb.js";
 import type { ApprovalFilter, GivenDecision, StateName } from "../client/approval.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
+import { widthOf } from "../terminal/terminal-width.ts";
 import { numberOption, type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
@@ -48,7 +49,7 @@ export function declareApproval(program: Command, terminal: Terminal): void {
           workflowExecutions: workflowExecution ?? [],
           limit,
         });
-        terminal.print(json ? approvalsJson(found) : approvalTable(found));
+        terminal.print(json ? approvalsJson(found) : approvalTable(found, widthOf(terminal)));
       }),
     CLIENT_SETTINGS,
   );

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { PrebuildPhaseName } from "../client/prebuild.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
+import { widthOf } from "../terminal/terminal-width.ts";
 import { numberOption, type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
@@ -73,7 +74,7 @@ export function declarePrebuild(program: Command, terminal: Terminal): void {
         const access = accessOf(flags, terminal);
         const { listPrebuilds, prebuildsJson, prebuildTable } = await loadPrebuilds();
         const found = await listPrebuilds(access, { phases, projects, limit });
-        terminal.print(json ? prebuildsJson(found) : prebuildTable(found));
+        terminal.print(json ? prebuildsJson(found) : prebuildTable(found, widthOf(terminal)));
       }),
     CLIENT_SETTINGS,
   );

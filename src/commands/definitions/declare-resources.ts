@@ -3,6 +3,7 @@ import type { EnvironmentFilter, EnvironmentPhaseName } from "../client/resource
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import { readText } from "../folders/file-access.ts";
 import { ExitCode, StartError } from "../start-error.ts";
+import { widthOf } from "../terminal/terminal-width.ts";
 import { numberOption, type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
@@ -38,7 +39,7 @@ export function declareResources(program: Command, terminal: Terminal): void {
         const { listJson, listProjects, projectTable } = await loadResources();
         const found = await listProjects(access, { search, limit });
         const { ProjectSchema } = await import("#gen/service/v1/project_pb.js");
-        terminal.print(json ? listJson(ProjectSchema, found) : projectTable(found));
+        terminal.print(json ? listJson(ProjectSchema, found) : projectTable(found, widthOf(terminal)));
       }),
     CLIENT_SETTINGS,
   );
@@ -56,7 +57,7 @@ export function declareResources(program: Command, terminal: Terminal): void {
         const { importFailures, importJson, importProjects, projectTable } = await loadResources();
         const result = await importProjects(access, await listIn(file, terminal));
         if (json) terminal.print(importJson(result));
-        else if (result.created.length > 0) terminal.print(projectTable(result.created));
+        else if (result.created.length > 0) terminal.print(projectTable(result.created, widthOf(terminal)));
         if (result.failed.length === 0) return;
         terminal.printError(importFailures(result));
         terminal.setExitCode(ExitCode.refused);
@@ -89,7 +90,9 @@ export function declareResources(program: Command, terminal: Terminal): void {
           const { environmentTable, listEnvironments, listJson } = await loadResources();
           const found = await listEnvironments(access, { phases, projects, limit });
           const { EnvironmentSchema } = await import("#gen/service/v1/environment_pb.js");
-          terminal.print(json ? listJson(EnvironmentSchema, found) : environmentTable(found));
+          terminal.print(
+            json ? listJson(EnvironmentSchema, found) : environmentTable(found, widthOf(terminal)),
+          );
         },
       ),
     CLIENT_SETTINGS,
@@ -109,7 +112,7 @@ export function declareRunnerResources(runner: Command, terminal: Terminal): voi
         const { listJson, listRunners, runnerTable } = await loadResources();
         const found = await listRunners(access, limit);
         const { RunnerSchema } = await import("#gen/service/v1/runner_pb.js");
-        terminal.print(json ? listJson(RunnerSchema, found) : runnerTable(found));
+        terminal.print(json ? listJson(RunnerSchema, found) : runnerTable(found, widthOf(terminal)));
       }),
     CLIENT_SETTINGS,
   );

@@ -3,6 +3,7 @@ import { printable } from "../client/printable.ts";
 import type { DiffChoice } from "../client/run-changes.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
+import { widthOf } from "../terminal/terminal-width.ts";
 import { type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
@@ -67,7 +68,7 @@ export function declareRunChanges(run: Command, terminal: Terminal): void {
           });
         }
         const files = await listRunFiles(access, place);
-        terminal.print(json ? filesJson(files) : filesTable(files));
+        terminal.print(json ? filesJson(files) : filesTable(files, widthOf(terminal)));
       }),
     CLIENT_SETTINGS,
   );

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import type { LostTurnDecision, PhaseName, RunFilter, RunStart } from "../client/run.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags, type ServerAccess } from "../client/server-access.ts";
 import { ExitCode } from "../start-error.ts";
+import { widthOf } from "../terminal/terminal-width.ts";
 import { numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
 import { declareRunApprove } from "./declare-approval.ts";
 import { declareRunPush } from "./declare-push.ts";
@@ -62,7 +63,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
         const access = accessOf(flags, terminal);
         const { listRuns, runJson, runTable } = await loadRunCommands();
         const runs = await listRuns(access, { phases, agent, limit });
-        terminal.print(json ? runJson(runs) : await runTable(access, runs));
+        terminal.print(json ? runJson(runs) : await runTable(access, runs, widthOf(terminal)));
       }),
     CLIENT_SETTINGS,
   );

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import type { DeliveryStateName, WebhookSecret } from "../client/webhook.ts";
 import { StartError } from "../start-error.ts";
+import { widthOf } from "../terminal/terminal-width.ts";
 import { numberOption, type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
@@ -27,7 +28,7 @@ export function declareWebhook(program: Command, terminal: Terminal): void {
         const access = accessOf(flags, terminal);
         const { listWebhooks, webhooksJson, webhookTable } = await loadWebhooks();
         const found = await listWebhooks(access, limit);
-        terminal.print(json ? webhooksJson(found) : webhookTable(found));
+        terminal.print(json ? webhooksJson(found) : webhookTable(found, widthOf(terminal)));
       }),
     CLIENT_SETTINGS,
   );
@@ -129,7 +130,7 @@ function declareLedger(webhook: Command, terminal: Terminal): void {
           const access = accessOf(flags, terminal);
           const { deliveriesJson, deliveryTable, listDeliveries } = await loadWebhooks();
           const found = await listDeliveries(access, id, { states, limit });
-          terminal.print(json ? deliveriesJson(found) : deliveryTable(found));
+          terminal.print(json ? deliveriesJson(found) : deliveryTable(found, widthOf(terminal)));
         },
       ),
     CLIENT_SETTINGS,

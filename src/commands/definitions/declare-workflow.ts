@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags, type ServerAccess } from "../client/server-access.ts";
 import type { WorkflowStart } from "../client/workflow.ts";
 import { ExitCode } from "../start-error.ts";
+import { widthOf } from "../terminal/terminal-width.ts";
 import { noteOf, numberOption, retryOption, type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
@@ -40,7 +41,7 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
           const { listWorkflows } = await loadWorkflowCommands();
           const { workflowsJson, workflowTable } = await loadWorkflowTexts();
           const found = await listWorkflows(access, { search, limit });
-          terminal.print(json ? workflowsJson(found) : workflowTable(found));
+          terminal.print(json ? workflowsJson(found) : workflowTable(found, widthOf(terminal)));
         },
       ),
     CLIENT_SETTINGS,
@@ -56,7 +57,7 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
         const { findShown } = await loadWorkflowCommands();
         const { shownJson, shownText } = await loadWorkflowTexts();
         const found = await findShown(access, named);
-        terminal.print(json ? shownJson(found) : shownText(found));
+        terminal.print(json ? shownJson(found) : shownText(found, widthOf(terminal)));
       }),
     CLIENT_SETTINGS,
   );

@@ -1,0 +1,95 @@
+import { printable } from "../client/printable.ts";
+
+/** Spaces between two columns. */
+const GAP = 2;
+
+/** Columns of text are not shortened to less, in characters. A time in UTC fits. */
+const MIN_TEXT_WIDTH = 20;
+
+/** Indentation of the lines that continue a row. */
+const INDENT = 4;
+
+/** Ids are there to be copied: a column of them is never shortened. */
+const ID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/;
+
+/**
+ * Returns rows as aligned columns under a heading; each value is cut to its first line. Where the columns do not fit,
+ * long ones are shortened; where that is not enough, each row continues on indented lines.
+ * @param headings names of the columns
+ * @param maxWidth width of the terminal in characters; Infinity shortens nothing
+ */
+export function table(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  maxWidth = Number.POSITIVE_INFINITY,
+): string {
+  const lines = [
+    headings,
+    ...rows.map((row) => row.map((value) => printable(value).replace(/[\n\t].*/s, ""))),
+  ];
+  const columns = headings.map((_, index) => {
+    const values = lines.map((line) => line[index] ?? "");
+    return {
+      width: Math.max(...values.map(lengthOf)),
+      isId: index === 0 || values.some((it) => ID.test(it)),
+    };
+  });
+  const widths = shortened(columns, maxWidth);
+  const groups = fold(widths, maxWidth);
+  return lines.map((line) => groups.map((group) => lineOf(line, widths, group)).join("")).join("");
+}
+
+type Column = { readonly width: number; readonly isId: boolean };
+
+/** Returns the widths of the columns; if they do not fit, the longest texts are shortened first. */
+function shortened(columns: readonly Column[], maxWidth: number): number[] {
+  const widths = columns.map(({ width }) => width);
+  for (let excess = totalOf(widths) - maxWidth; excess > 0; excess--) {
+    const texts = columns.map(({ isId }, index) => (isId ? 0 : (widths[index] ?? 0)));
+    const longest = Math.max(...texts);
+    if (longest <= MIN_TEXT_WIDTH) break;
+    widths[texts.indexOf(longest)] = longest - 1;
+  }
+  if (totalOf(widths) <= maxWidth) return widths;
+  // Rows take several lines: a text gets all of its line.
+  return columns.map(({ width, isId }) => (isId ? width : Math.min(width, maxWidth - INDENT)));
+}
+
+/** Returns the columns of each line of a row. */
+function fold(widths: readonly number[], maxWidth: number): number[][] {
+  const groups: number[][] = [[]];
+  let used = -GAP;
+  for (const [column, width] of widths.entries()) {
+    if (column > 0 && used + GAP + width > maxWidth) {
+      groups.push([]);
+      used = INDENT - GAP;
+    }
+    groups.at(-1)?.push(column);
+    used += GAP + width;
+  }
+  return groups;
+}
+
+/** Returns one line of a row; an empty continuation is left out. */
+function lineOf(row: readonly string[], widths: readonly number[], columns: readonly number[]): string {
+  const values = columns.map((column) => {
+    const width = widths[column] ?? 0;
+    const value = fitted(row[column] ?? "", width);
+    return value + " ".repeat(width - lengthOf(value));
+  });
+  const line = values.join(" ".repeat(GAP)).trimEnd();
+  if (columns[0] === 0) return `${line}\n`;
+  return line === "" ? "" : `${" ".repeat(INDENT)}${line}\n`;
+}
+
+function fitted(value: string, width: number): string {
+  return lengthOf(value) <= width ? value : `${[...value].slice(0, width - 1).join("")}…`;
+}
+
+function lengthOf(text: string): number {
+  return [...text].length;
+}
+
+function totalOf(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width + GAP, -GAP);
+}
