@@ -9,8 +9,8 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { queueInput } from "./agent-queue.ts";
 
 /**
- * Sends an agent execution the outcome of an approval that it has asked for: as an input of the current
- * turn, ahead of the queue. An execution that is to stop gets none.
+ * Sends an agent execution the outcome of an approval that it asked for, as an input of the current turn, ahead of
+ * the queue. An execution that is to stop gets none.
  */
 export async function deliverApproval(tx: WriteTransaction, scope: Scope, approval: Approval): Promise<void> {
   const stored = await findAgentExecution(tx.db, scope, approval.asker?.agentExecutionId ?? "");

@@ -27,16 +27,15 @@ import type { Handle, WriteTransaction } from "../../store/store.ts";
 import { goOnWithoutTurn, retryTurn } from "./agent-lost-turn.ts";
 import { queueInput, readQueue, reorderQueue } from "./agent-queue.ts";
 
-/** Goal actions that policies may forbid: those that give the agent a goal. Ending a goal is always allowed. */
+/** Goal actions that policies may forbid, because they give the agent a goal. Ending a goal is always allowed. */
 const POLICY_BOUND_ACTIONS: readonly GoalInput["action"]["case"][] = ["set", "resume"];
 
 /**
- * Handles a control input of an agent execution. One for the queue is carried out
- * immediately; one for the agent is queued, and delivered to the runner before all
- * messages.
+ * Handles a control input of an agent execution. An input for the queue is executed immediately. An input for the
+ * agent is queued and delivered to the runner before all messages.
  *
- * @throws DomainError NOT_FOUND for a message that is not queued; PHASE_UNSUITABLE
- *   for a goal in another state, or without a lost turn; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
+ * @throws DomainError NOT_FOUND for a message that is not queued; PHASE_UNSUITABLE for a goal in another state, or
+ * without a lost turn; QUEUE_FULL; TEXT_DECEPTIVE; PolicyDenied
  */
 export async function handleControlInput(
   tx: WriteTransaction,
@@ -105,7 +104,7 @@ async function changeGoal(
     else delete status.goal;
   });
   await updateAgentExecution(tx, caller, before, after);
-  // The use up to now is counted by the state that the goal was in.
+  // Usage so far is counted according to the goal's previous state.
   const goalUse =
     action.case === "set"
       ? newGoalUse(progress.goalUse, tx.now)

@@ -9,12 +9,11 @@ import { findWaitsForEnvironment } from "./agent-wake.ts";
 import { haltAgentExecution } from "./halt-agent-execution.ts";
 
 /**
- * Finds the agent executions that a change of an environment affects. Those that wait for it
- * are queued once it is running, and all stop when it is no longer available. Agent
- * executions that wait for its new phase are woken.
+ * Finds the agent executions that a change of an environment affects. Those that wait for it are queued once it is
+ * running; all stop when it is no longer available. Agent executions that wait for its new phase are woken.
  *
  * @param after undefined for an environment that was removed
- * @returns the function that applies the change to them, and returns whether any of them has changed
+ * @returns the function that applies the change and returns whether an agent execution has changed
  */
 export async function findConcernedAgents(
   tx: WriteTransaction,

@@ -28,7 +28,7 @@ export interface EarlierConversation extends EarlierExecution {
   readonly conversationId: string;
 }
 
-/** The parameters of a new agent execution. The caller of the function has checked them against the policies. */
+/** The parameters of a new agent execution. The caller must have checked them against the policies. */
 export interface AgentExecutionStart {
   readonly agent: RegisteredAgent;
   readonly creator: Subject;
@@ -43,26 +43,26 @@ export interface AgentExecutionStart {
   readonly environment: Environment;
   /** True when the environment was created for it. */
   readonly createdEnvironment: boolean;
-  /** Id of the requested runner; left out or null for that of the environment. */
+  /** Id of the requested runner; null or absent for the runner of the environment. */
   readonly runnerId?: string | null;
   readonly codeContext?: AgentCodeContext | undefined;
   /** Unspecified means execution. */
   readonly mode: AgentMode;
   /** Settings; ignored for an agent that accepts none. */
   readonly extAgentSettings?: ExtAgentSettings | undefined;
-  /** True if its queue is held after a lost turn until somebody decides. Default false. */
+  /** True to hold its queue after a lost turn until somebody decides. Default false. */
   readonly holdAfterLostTurn?: boolean;
   /** Options of its first turn. */
   readonly firstTurn?: TurnOptions | undefined;
   /** The agent execution that starts it as a sub-agent, and the key of that start. */
   readonly parent?: { readonly id: string; readonly startKey: string | null };
-  /** The trace that it belongs to; left out for none. */
+  /** The trace that it belongs to; absent for none. */
   readonly trace?: TraceParent | undefined;
   /** The conversation that it continues. */
   readonly earlier?: EarlierConversation | undefined;
-  /** The place at which its agent forks that conversation; undefined to continue it. */
+  /** The point at which its agent forks that conversation; undefined to continue it. */
   readonly fork?: ForkPoint | undefined;
-  /** The action that it belongs to, and the key of the step that it carries out; null for none. */
+  /** The action that it belongs to, and the key of the step that it executes; null for none. */
   readonly action?: { readonly id: string; readonly stepKey: string | null } | undefined;
 }
 

@@ -51,7 +51,7 @@ export function forkAgentExecution(
   });
 }
 
-/** Returns the last block of a fork's conversation before its own, and where its agent forks. */
+/** Returns the last block of the original conversation that a fork includes, and the point at which its agent forks. */
 async function resolveFork(
   tx: WriteTransaction,
   caller: Caller,
@@ -68,7 +68,7 @@ async function resolveFork(
   return { sequence, fork: await findEnd(tx, caller, stored) };
 }
 
-/** Returns the end of the turn whose last block has a number. */
+/** Returns the end of the turn whose last block has the given number. */
 async function findPoint(
   tx: WriteTransaction,
   caller: Caller,
@@ -87,7 +87,7 @@ async function findPoint(
   return before ? findEnd(tx, caller, before) : { conversationId, agentExecutionId: "", inputId: "" };
 }
 
-/** Returns the end of the last turn of the conversation that an execution belongs to. */
+/** Returns the end of the last turn of an execution's conversation. */
 async function findEnd(tx: WriteTransaction, scope: Scope, stored: StoredAgentExecution): Promise<ForkPoint> {
   const conversationId = conversationIdOf(stored.execution);
   for (let run: StoredAgentExecution | undefined = stored; run; run = await findEarlier(tx, scope, run)) {
@@ -97,7 +97,9 @@ async function findEnd(tx: WriteTransaction, scope: Scope, stored: StoredAgentEx
   return { conversationId, agentExecutionId: "", inputId: "" };
 }
 
-/** Returns the execution before one in its conversation; undefined for the first, or if that one was removed. */
+/**
+ * Returns the previous execution in the conversation; undefined for the first, or when the previous one was removed.
+ */
 async function findEarlier(
   tx: WriteTransaction,
   scope: Scope,

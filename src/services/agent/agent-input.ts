@@ -55,7 +55,7 @@ interface InputContext {
   readonly tx: WriteTransaction;
   readonly caller: Caller;
   readonly stored: StoredAgentExecution;
-  /** Options and settings of the turn that it begins. */
+  /** Options and settings of the turn that the input begins. */
   readonly turn: InputTurn;
 }
 
@@ -232,9 +232,9 @@ export async function createInputTurn(
 }
 
 /**
- * Protects the credentials and secrets of an agent execution's creator from a caller who sends to it by the role of a
- * group. From now on the caller counts as a setter of the environment's source, so that the creator's host credentials
- * are withheld, unless the caller was a setter already.
+ * Protects the credentials and secrets of an agent execution's creator from a caller who sends to it through a
+ * group's role. From now on the caller counts as a setter of the environment's source, so the creator's host
+ * credentials are withheld, unless the caller was already a setter.
  *
  * @throws DomainError PERMISSION_DENIED if the work may have personal secrets of the creator
  */

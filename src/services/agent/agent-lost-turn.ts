@@ -13,7 +13,7 @@ import { wakeAgentExecution } from "./agent-slot.ts";
 
 /**
  * Records that the turn under a lost lease was lost, if there was one.
- * @returns the id of the last input that the agent received in it; undefined for none
+ * @returns the id of the last input that the agent received in the turn; undefined for none
  */
 export async function recordLostTurn(
   tx: WriteTransaction,
@@ -77,13 +77,13 @@ async function decide(tx: WriteTransaction, { execution, progress }: StoredAgent
   await raiseQueueRevision(tx, execution.id);
 }
 
-/** Returns whether the agent has inputs that it has not answered, or will be delivered some without a decision. */
+/** Returns whether the agent has unanswered inputs, or will get some without a decision. */
 async function isTaken(
   tx: WriteTransaction,
   scope: Scope,
   { execution, progress }: StoredAgentExecution,
 ): Promise<boolean> {
-  // While the queue is held, inputs that were not confirmed are held too.
+  // A held queue also holds unconfirmed inputs.
   if (progress.lostTurn?.holdsQueue) return false;
   if (await hasUnseenInput(tx.db, execution.id)) return true;
   return isInTurn(tx, scope, { execution });

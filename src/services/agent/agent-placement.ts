@@ -49,17 +49,16 @@ export interface PlacementRequest {
 /** The environment of a new agent execution. */
 export interface Placement {
   readonly environment: Environment;
-  /** True when it was created now. */
+  /** True when it was created for this request. */
   readonly created: boolean;
 }
 
 /**
- * Returns the environment in which an agent execution is to work: the requested one,
- * which is started if it is stopped, or a new one.
+ * Returns the environment in which an agent execution is to work: the requested one, which is started if it is
+ * stopped, or a new one.
  *
- * @throws DomainError NOT_FOUND; PERMISSION_DENIED for an environment that the
- *   caller could not start; PENDING_DELETION; PHASE_UNSUITABLE; VALUE_UNUSABLE
- *   for a class of another runner; PolicyDenied
+ * @throws DomainError NOT_FOUND; PERMISSION_DENIED for an environment that the caller may not start;
+ * PENDING_DELETION; PHASE_UNSUITABLE; VALUE_UNUSABLE for a class of another runner; PolicyDenied
  */
 export async function resolvePlacement(
   tx: WriteTransaction,
@@ -89,7 +88,7 @@ async function getExistingEnvironment(
   requireEnvironmentNotPendingDeletion(environment);
   if (environment.spec?.desiredPhase !== EnvironmentPhase.RUNNING)
     return startEnvironment(tx, caller, environment);
-  // It may have stopped by itself without any work being queued since.
+  // It may have stopped by itself, with no work queued since.
   if (needsWork(environment) && !(await hasEnvironmentWork(tx.db, caller, environment))) {
     await queueEnvironmentWork(tx, caller, environment);
   }
@@ -136,7 +135,10 @@ async function createEnvironment(
   return environment;
 }
 
-/** Returns the project's spec. For a requested runner, its class is the first of the project's classes that the runner offers, or none. */
+/**
+ * Returns the project's spec. For a requested runner, its class is the first of the project's classes that the runner
+ * offers, if there is one.
+ */
 async function specOnRunner(
   tx: WriteTransaction,
   caller: Caller,

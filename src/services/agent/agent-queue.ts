@@ -6,11 +6,11 @@ import { raiseQueueRevision } from "../../store/agent/agent-progress.ts";
 import type { Handle, WriteTransaction } from "../../store/store.ts";
 import { wakeAgentExecution } from "./agent-slot.ts";
 
-/** The options of the delivery of an input. */
+/** How an input is delivered. */
 export interface InputDelivery {
   /** True to deliver it immediately, into the current turn. Default false. */
   readonly steer?: boolean;
-  /** Options and settings of the turn that it begins. Default none. */
+  /** Options and settings of the turn that the input begins. Default none. */
   readonly turn?: InputTurn;
 }
 
@@ -22,7 +22,7 @@ export async function readQueue(
   return { revision: queueRevision, inputs: await findQueuedInputs(tx.db, execution.id) };
 }
 
-/** Adds an input to the queue of an agent execution that has not stopped, and wakes the stream that is to deliver it. */
+/** Adds an input to the queue of an agent execution that has not stopped, and wakes the stream that delivers it. */
 export async function queueInput(
   tx: WriteTransaction,
   stored: Pick<StoredAgentExecution, "execution" | "queueRevision" | "progress">,

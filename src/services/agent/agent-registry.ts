@@ -19,7 +19,7 @@ export interface AgentRegistration {
   /** Command line in the syntax of {@link commandWords}. */
   readonly command: string;
   readonly form: AgentForm;
-  /** Servers of the Model Context Protocol in the syntax of {@link mcpServers}; none when absent. */
+  /** Servers of the Model Context Protocol in the syntax of {@link mcpServers}; absent for none. */
   readonly mcpServers?: readonly string[];
   readonly takesSettings: boolean;
   /** True when it becomes the default of its owner. */
@@ -48,7 +48,7 @@ export function registerAgent(store: Store, registration: AgentRegistration): Pr
 }
 
 /**
- * Makes an agent the default of its owner, instead of the present one.
+ * Makes an agent the default of its owner and replaces the previous default.
  *
  * @throws DomainError NOT_FOUND
  */
@@ -59,7 +59,7 @@ export function makeAgentDefault(store: Store, organizationId: AgentOwner, named
 }
 
 /**
- * Unregisters an agent. Agent executions that have begun continue; those that have not will fail.
+ * Unregisters an agent. Agent executions that have begun continue; others will fail.
  *
  * @throws DomainError NOT_FOUND
  */
@@ -79,7 +79,7 @@ async function setDefault(tx: WriteTransaction, registered: RegisteredAgent): Pr
   await updateRegisteredAgent(tx, registered, { ...agent, default: true });
 }
 
-/** Returns the owner's agent with an id or name. */
+/** Returns the owner's agent with the given id or name. */
 async function requireAgent(
   tx: WriteTransaction,
   organizationId: AgentOwner,

@@ -22,20 +22,21 @@ import type { EarlierConversation } from "./agent-execution.ts";
 import { getReadableAgentExecution } from "./reading/agent-reading.ts";
 import { findOrigins, originBits, originOf } from "./run-origin.ts";
 
-/** Values that a run takes from the earlier run that it continues, besides those of the request. */
+/** Values that a run takes from the earlier run that it continues, in addition to those of the request. */
 export interface Continuation
   extends Pick<StartAgentRequest, "agentId" | "name" | "runnerId" | "sessionId" | "mode"> {
   readonly extAgentSettings: ExtAgentSettings | undefined;
   readonly earlier: EarlierConversation;
   readonly stored: StoredAgentExecution;
-  /** The place at which its agent forks the conversation; undefined to continue it. */
+  /** The point at which its agent forks the conversation; undefined to continue it. */
   readonly fork?: ForkPoint;
 }
 
 /**
- * Returns the start values of a run that continues the one that a request names.
- * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED for a caller that may not
- *   send to it; VALUE_UNUSABLE for another agent or a place of its own; PHASE_UNSUITABLE for one that cannot be resumed
+ * Returns the start values of a run that continues the run that a request names.
+ * @throws DomainError NOT_FOUND, also when the caller may not read that run; PERMISSION_DENIED when the caller may
+ * not send to it; VALUE_UNUSABLE when the request names another agent or its own placement; PHASE_UNSUITABLE for a
+ * run that cannot be resumed
  */
 export async function resolveContinuation(
   tx: WriteTransaction,
@@ -91,7 +92,7 @@ export function conversationIdOf({ id, metadata }: StoredAgentExecution["executi
   return metadata?.conversationId || id;
 }
 
-/** Returns the id of the agent; empty for the default one, which needs no permission by a policy. */
+/** Returns the id of the agent; empty for the default agent, which needs no permission from a policy. */
 async function agentIdOf(db: Reader, caller: Caller, { execution }: StoredAgentExecution): Promise<string> {
   const agentId = execution.spec?.agentId ?? "";
   if (!(await findAgent(db, caller, agentId))) throw agentUnregistered();

@@ -32,7 +32,7 @@ import {
 } from "./reading/agent-execution-list.ts";
 import { watchAgentExecution } from "./reading/agent-watch.ts";
 
-/** The service of agents and agent executions, which accept input while they run. */
+/** Serves agents and agent executions, which accept input while they run. */
 export class AgentService implements ServiceImpl<typeof Contract> {
   readonly #deps: StreamDependencies;
 

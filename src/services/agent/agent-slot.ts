@@ -14,7 +14,7 @@ import { askToGiveBack, putToRest, setIdleSince, wakeFromRest } from "../../stor
 import type { Handle, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Asks the runner that holds an idle agent execution to give its slot back. From then on no input is delivered under
+ * Asks the runner that holds an idle agent execution to give back its slot. From then on no input is delivered under
  * its lease. An execution that has received an input in the meantime keeps its slot.
  */
 export async function askForSlot(tx: WriteTransaction, scope: Scope, leaseId: string): Promise<void> {
@@ -28,10 +28,10 @@ export async function askForSlot(tx: WriteTransaction, scope: Scope, leaseId: st
 }
 
 /**
- * Ends a lease under which the slot was asked back, given back or lost with its runner. The agent execution rests until
- * an input comes.
+ * Ends a lease after the slot was requested back, given back or lost with its runner. The agent execution rests until
+ * an input arrives.
  *
- * @returns false when one has come already: the work is to be leased again
+ * @returns false when an input has already arrived: the work must be leased again
  */
 export async function restAgentExecution(
   tx: WriteTransaction,
@@ -54,8 +54,7 @@ export async function wakeAgentExecution(
 
 /**
  * Records that an agent execution is leased.
- * @returns the present time, from which on it is idle and could give its slot back; undefined if it is not idle, or
- *   cannot give its slot back
+ * @returns the current time, when it is idle from now on and could give back its slot; otherwise undefined
  */
 export async function takeSlot(
   tx: WriteTransaction,

@@ -27,8 +27,8 @@ import { resolveAgent } from "./resolve-agent.ts";
 import { startSubagentAsAgent } from "./work/subagent-start.ts";
 
 /**
- * Starts an agent execution as the caller. For an agent that calls with the token of its environment, starts a
- * sub-agent of it. The agent's program starts when a runner leases the execution.
+ * Starts an agent execution as the caller. When an agent calls with the token of its environment, starts a sub-agent
+ * of it. The agent's program starts when a runner leases the execution.
  */
 export function startAgent(
   { store }: Pick<ServiceDependencies, "store">,
@@ -103,8 +103,7 @@ function inEnvironment(environmentId: string) {
 }
 
 /**
- * Checks that the organization has the runner, session and action that a request
- * names.
+ * Checks that the runner, session and action that a request names exist in the organization.
  *
  * @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for a runner that is not available; PolicyDenied for a local one
  */

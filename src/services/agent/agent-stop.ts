@@ -66,8 +66,8 @@ export function deleteAgentExecution(
 /**
  * Returns an agent execution that the caller may change.
  *
- * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED when the caller is neither
- *   its creator nor has the role by a group
+ * @throws DomainError NOT_FOUND, also when the caller may not read it; PERMISSION_DENIED when the caller is neither
+ * its creator nor has the role through a group
  */
 export async function getChangeableAgentExecution(
   tx: WriteTransaction,
@@ -81,7 +81,7 @@ export async function getChangeableAgentExecution(
   return stored;
 }
 
-/** Deletes the environment, unless another agent execution works in it: then that one owns it from now on. */
+/** Deletes the environment, unless another agent execution works in it, which then becomes its owner. */
 export async function deleteCreatedEnvironment(
   tx: WriteTransaction,
   scope: Scope,

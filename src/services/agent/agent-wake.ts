@@ -30,10 +30,10 @@ const MAX_FAILURE_CHARACTERS = 2_048;
 const MAX_SUBAGENT_FAILURE_CHARACTERS = 4_096;
 
 /**
- * Fires an interest: removes it and queues its wake event, both in this transaction
- * and so exactly once. An agent execution that is to stop gets no wake event.
+ * Fires an interest: removes it and queues its wake event, both in this transaction and so exactly once. An agent
+ * execution that is to stop gets no wake event.
  *
- * @param from the sender of the event; left out for the service
+ * @param from the sender of the event; absent for the service
  * @returns false when the agent execution has no such interest
  */
 export async function fireInterest(
@@ -57,7 +57,7 @@ export async function fireInterest(
   return true;
 }
 
-/** Removes the interests in a message of a user, which has arrived. They need no wake event besides the message. */
+/** Removes the interests in a user's message, which has arrived. The message itself wakes the agent. */
 export async function endUserMessageInterests(
   tx: WriteTransaction,
   scope: Scope,
@@ -102,11 +102,11 @@ export function subagentPayload({ id, status }: AgentExecution): WakePayload {
 }
 
 /**
- * Finds the agent executions that wait for a phase of an environment, when it has been reached or can no
- * longer be reached.
+ * Finds the agent executions that wait for a phase of an environment that has been reached or can no longer be
+ * reached.
  *
  * @param after undefined for an environment that was removed
- * @returns the function that wakes them, and returns whether any waits for a phase of it, and may have changed
+ * @returns the function that wakes them and returns whether it found some
  */
 export async function findWaitsForEnvironment(
   tx: WriteTransaction,

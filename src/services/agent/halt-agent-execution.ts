@@ -32,16 +32,15 @@ import { findWaitsForEnvironment, wakeForSubagent } from "./agent-wake.ts";
 
 /** The options of a stop. */
 export interface StopOptions {
-  /** Failure of the agent execution; left out for one that is stopped on request. */
+  /** Failure of the agent execution; absent for a stop on request. */
   readonly failure?: AgentFailure;
   /** True to stop without waiting for the runner. Default false. */
   readonly immediate?: boolean;
 }
 
 /**
- * Stops an agent execution and its sub-agents. A leased one is marked to stop, and
- * has stopped when its runner ends the lease. One that has stopped or is marked to
- * stop does not change.
+ * Stops an agent execution and its sub-agents. A leased one is marked to stop and stops when its runner ends the
+ * lease. Nothing changes for one that has stopped or is already marked.
  */
 export async function haltAgentExecution(
   tx: WriteTransaction,
@@ -65,7 +64,7 @@ export async function haltAgentExecution(
 }
 
 /**
- * Stops all agent executions of a filter that have not stopped, as {@link haltAgentExecution} does.
+ * Stops all running agent executions that match a filter, as {@link haltAgentExecution} does.
  *
  * @returns their ids
  */
@@ -76,7 +75,7 @@ export async function haltAgentExecutions(
   stop: StopOptions,
 ): Promise<string[]> {
   const ids = await findOpenAgentExecutionIds(tx.db, scope, filter);
-  // Read again by id, since stopping one may stop others of them.
+  // Read again by id, since stopping one may stop others.
   for (const id of ids) {
     const stored = await findAgentExecution(tx.db, scope, id);
     if (stored) await haltAgentExecution(tx, scope, stored, stop);
@@ -85,9 +84,8 @@ export async function haltAgentExecutions(
 }
 
 /**
- * Ends an agent execution. Its work must have been removed from the queue, or be
- * removed in the same transaction. Its sub-agents stop, and an environment that was
- * created for an agent execution is stopped with the last one in it.
+ * Ends an agent execution. Its work must have been removed from the queue, or be removed in the same transaction. Its
+ * sub-agents stop. An environment that was created for an agent execution stops with the last one in it.
  */
 export async function endAgentExecution(
   tx: WriteTransaction,
@@ -126,7 +124,7 @@ async function releaseEnvironment(tx: WriteTransaction, scope: Scope, environmen
   if (before?.spec?.desiredPhase !== EnvironmentPhase.RUNNING) return;
   const after = stoppedEnvironment(before);
   if (!after) return;
-  // No agent execution in it is left to stop; others may wait for its phase.
+  // No agent execution in it remains to be stopped; others may wait for its phase.
   await updateEnvironment(tx, scope, before, after);
   const wake = await findWaitsForEnvironment(tx, scope, before, after);
   await wake();

@@ -5,7 +5,7 @@ import type { Reader, Scope } from "../../store/store.ts";
 /**
  * Returns the agent with an id, or the default agent.
  *
- * @param agentId empty for the default: the organization's own, else that of all organizations
+ * @param agentId empty for the default: the organization's own, or else that of all organizations
  * @throws DomainError NOT_FOUND for an agent that the organization cannot see; AGENT_MISSING without a default
  */
 export async function resolveAgent(db: Reader, scope: Scope, agentId: string): Promise<RegisteredAgent> {

@@ -6,8 +6,8 @@ import type { Reader, Scope } from "../../store/store.ts";
 const ORIGINS: readonly Origin[] = [Origin.PERSON, Origin.SERVICE_ACCOUNT, Origin.WORKFLOW_STEP];
 
 /**
- * Returns the origins of an execution: that of the first execution of its tree or, if that one continues another
- * conversation, the origins that were stored with it. A run may do only what all of its origins may.
+ * Returns the origins of an execution: the origin of the first execution of its tree or, if that one continues
+ * another conversation, the origins stored with it. A run may do only what all of its origins may.
  */
 export async function findOrigins(
   db: Reader,
@@ -32,7 +32,7 @@ export function originOf(principal: Principal | undefined): Origin {
   return principal === Principal.SERVICE_ACCOUNT ? Origin.SERVICE_ACCOUNT : Origin.PERSON;
 }
 
-/** Returns origins as a bit set, the form in which they are stored. */
+/** Returns origins as a bit set, which is how they are stored. */
 export function originBits(origins: readonly Origin[]): number {
   return origins.reduce((bits, origin) => bits | (1 << origin), 0);
 }

@@ -29,7 +29,7 @@ export interface ChangesDependencies extends ListDependencies {
 /** Maximum time to inspect the working trees. */
 export const MAX_ANSWER_WAIT_MS = 30_000;
 
-/** Returns the changes in an environment: those of the last report, or on request those that its runner finds now. */
+/** Returns the changes in an environment from the last report or, on request, as its runner finds them now. */
 export async function getEnvironmentChanges(
   deps: QuestionDependencies & { readonly runs: EnvironmentRuns },
   { environmentId, refresh }: GetEnvironmentChangesRequest,

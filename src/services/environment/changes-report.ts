@@ -25,8 +25,8 @@ import { recordHeartbeat } from "../runner/heartbeat.ts";
 import type { EnvironmentRuns } from "./environment-runs.ts";
 
 /**
- * Stores a runner's report on the changes in one of its environments, and wakes the streams that watch an
- * agent execution in it. A report that equals the stored one changes only its time.
+ * Stores a runner's report on the changes in one of its environments, and wakes the streams that watch an agent
+ * execution in it. A report that equals the stored one updates only its time.
  *
  * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for two diffs against the same base
  */

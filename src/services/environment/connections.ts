@@ -44,7 +44,7 @@ export async function listEnvironmentConnections(
 }
 
 /**
- * Stores the connections that processes in an environment have requested, as reported by its runner. Refused
+ * Stores the connections that processes in an environment have requested, as its runner reports them. Refused
  * connections cause an event. Connections that are already stored change nothing.
  *
  * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a time out of range

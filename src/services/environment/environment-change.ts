@@ -9,9 +9,9 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { createHook } from "../call/hook.ts";
 
 /**
- * The hook that is called on each change of an environment, in its transaction, with the environment before and after
- * the change; undefined after a removal. It is called before the change is written, reads the rows that depend on the
- * environment, and returns a function that is called after the write.
+ * The hook for each change of an environment, in its transaction. It gets the environment before and after the
+ * change; undefined after a removal. It is called before the write, reads the rows that depend on the environment,
+ * and returns a function that is called after the write.
  */
 export const environmentChanged = createHook<
   [tx: WriteTransaction, scope: Scope, before: Environment, after: Environment | undefined],

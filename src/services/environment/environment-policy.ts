@@ -18,11 +18,10 @@ import { isLocalRunner } from "../../store/runner/runner-life.ts";
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Returns a new environment that satisfies the organization's policies and has the
- * fields that they set. Environments are counted in the same transaction, so that
- * concurrent requests cannot exceed a quota.
+ * Returns a new environment that satisfies the organization's policies and has the fields that they set. Environments
+ * are counted in the same transaction, so that concurrent requests cannot exceed a quota.
  *
- * @param known the policies, where they were read in this transaction
+ * @param known the policies, if they were already read in this transaction
  * @throws PolicyDenied; what newEnvironment throws
  */
 export async function newEnvironmentUnderPolicies(
@@ -62,13 +61,13 @@ export async function requireStartAllowed(
 ): Promise<void> {
   const policies = await findPolicies(tx.db, scope);
   requireLifetimeAllowsStart(policies, before, tx.now);
-  // An environment whose desired phase is running is counted already.
+  // An environment whose desired phase is running is already counted.
   if (before.spec?.desiredPhase !== EnvironmentPhase.RUNNING) {
     await requireQuotas(tx.db, scope, policies, after, false);
   }
 }
 
-/** Requires the quotas of the environment's creator, also when another user starts it. */
+/** Requires the quotas of the environment's creator, even when another user starts it. */
 async function requireQuotas(
   db: Reader,
   scope: Scope,

@@ -7,7 +7,7 @@ import type {
   PushEnvironmentBranchResponseSchema,
 } from "#gen/service/v1/environment_service_pb.js";
 
-/** Pushes from environments, implemented by a later area, since they need approvals and agent executions. */
+/** Pushes from environments. A later area implements them, since they need approvals and agent executions. */
 export interface EnvironmentPushes {
   pushEnvironmentBranch(
     req: PushEnvironmentBranchRequest,

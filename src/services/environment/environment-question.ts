@@ -37,20 +37,20 @@ import type { StreamDependencies } from "../call/stream-dependencies.ts";
 /** The dependencies of questions. */
 export type QuestionDependencies = Pick<StreamDependencies, "store" | "now" | "draining">;
 
-/** The caller who waits for the answer. */
+/** The caller that waits for the answer. */
 export interface Asker {
   readonly scope: Scope;
-  /** Id of the subject that the question counts for. */
+  /** Id of the subject whose limit the question counts towards. */
   readonly id: string;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when nobody waits for the answer any longer. */
   readonly signal: AbortSignal;
   /** Time left to wait, in milliseconds; undefined without a limit. */
   readonly timeoutMs: number | undefined;
-  /** Runs the write that stores the question. */
+  /** Runs the transaction that stores the question. */
   write<T>(fn: (tx: WriteTransaction) => Promise<T>): Promise<T>;
 }
 
-/** Returns the caller of an operation as an asker. Its access is checked again in the write that asks. */
+/** Returns the caller of an operation as an asker. The write that asks checks its access again. */
 export function askerOf({ store }: Pick<QuestionDependencies, "store">, ctx: HandlerContext): Asker {
   const caller = callerOf(ctx);
   return {
@@ -63,23 +63,26 @@ export function askerOf({ store }: Pick<QuestionDependencies, "store">, ctx: Han
 }
 
 type Answer = AnswerRequestRequest["answer"];
-/** The answers other than failures and progress. */
+/** Kinds of answers, without failures and progress. */
 export type AnswerCase = Exclude<Answer["case"], undefined | "failure" | "progress">;
 export type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case: Case }>["value"];
 
-/** A question about an environment, and the answer that belongs to it. */
+/** A question about an environment, and the kind of answer it expects. */
 export interface Asked<Case extends AnswerCase> {
-  /** Id of the environment; empty for a question about none. */
+  /** Id of the environment; empty when the question is not about one. */
   readonly environmentId: string;
   readonly question: EnvironmentQuestion["question"];
   readonly answer: Case;
   /** Maximum time to wait for the answer, in milliseconds. */
   readonly waitMs: number;
-  /** True if the runner continues after the caller has disconnected: the question counts until it is answered or ends. */
+  /**
+   * True if the runner continues after the caller has disconnected: the question counts towards the limit until it is
+   * answered or ends.
+   */
   readonly isLeft?: boolean;
 }
 
-/** The runner that is asked, and the errors for cases in which it does not answer. */
+/** The runner that is asked, and the errors for when it does not answer. */
 export interface AskedRunner {
   /** Returns the runner's id. @throws DomainError unless it may be asked one more question */
   find(tx: WriteTransaction, asker: Asker): Promise<string>;
@@ -89,10 +92,10 @@ export interface AskedRunner {
 }
 
 /**
- * Asks the runner of an environment, whichever server holds its stream, and waits for the answer.
+ * Asks the runner of an environment, on whichever server its stream is open, and waits for the answer.
  *
- * @throws DomainError ENVIRONMENT_UNREACHABLE, at once if the runner does not listen; TOO_MANY_QUESTIONS;
- *   UNAVAILABLE when the server drains
+ * @throws DomainError ENVIRONMENT_UNREACHABLE, immediately if the runner does not listen; TOO_MANY_QUESTIONS;
+ * UNAVAILABLE when the server drains
  */
 export function askRunner<Case extends AnswerCase>(
   deps: QuestionDependencies,
@@ -108,7 +111,7 @@ export function askRunner<Case extends AnswerCase>(
 }
 
 /**
- * Asks a runner, whichever server holds its stream, and waits for the answer.
+ * Asks a runner, on whichever server its stream is open, and waits for the answer.
  *
  * @throws DomainError UNAVAILABLE when the server drains; those of `runner`
  */
@@ -147,7 +150,7 @@ export async function askGivenRunner<Case extends AnswerCase>(
     }
   } finally {
     notifier.close();
-    // A question that the runner may still answer, and one for which this fails, is removed by the job.
+    // The job removes questions that the runner may still answer, and those for which this fails.
     if (!isLeft || !isOpen) {
       const remove = (tx: WriteTransaction) => removeQuestion(tx, scope, id);
       await store.write(SYSTEM, "question/ended", remove, within(scope)).catch(() => undefined);
@@ -156,7 +159,7 @@ export async function askGivenRunner<Case extends AnswerCase>(
 }
 
 /**
- * Returns the runner that an environment is on, if it may be asked one more question.
+ * Returns the runner of an environment, if it may be asked one more question.
  * @throws DomainError TOO_MANY_QUESTIONS; ENVIRONMENT_UNREACHABLE unless it listens
  */
 export async function findRunnerToAsk(
@@ -169,7 +172,7 @@ export async function findRunnerToAsk(
   return runnerId;
 }
 
-/** Returns the runner that an environment is on. @throws DomainError ENVIRONMENT_UNREACHABLE unless it listens */
+/** Returns the runner of an environment. @throws DomainError ENVIRONMENT_UNREACHABLE unless it listens */
 async function findListeningRunner(
   tx: WriteTransaction,
   scope: Scope,
@@ -205,8 +208,8 @@ export function expectAnswer<Case extends AnswerCase>(
 }
 
 /**
- * Stores a runner's answer, of which only the first counts, or its report of progress.
- * @throws DomainError NOT_FOUND when nobody waits for it any more; IN_USE for an instance that was replaced
+ * Stores a runner's answer or its progress. Only the first answer counts.
+ * @throws DomainError NOT_FOUND when nobody waits for it any longer; IN_USE for an instance that was replaced
  */
 export function answerRequest(
   { store }: QuestionDependencies,

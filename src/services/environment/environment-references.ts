@@ -8,11 +8,11 @@ import { findEnvironmentClass } from "../../store/runner/environment-class.ts";
 import type { Reader, Scope } from "../../store/store.ts";
 
 /**
- * Checks that the organization has the resources that a new environment's spec names.
+ * Checks that the resources that a new environment's spec names exist in the organization.
  *
  * @returns the named environment class; undefined when there is none
- * @throws DomainError NOT_FOUND for a resource that the organization does not have;
- *   PHASE_UNSUITABLE for a class that is disabled; SECURITY_POLICY_UNASSIGNABLE
+ * @throws DomainError NOT_FOUND for an unknown resource; PHASE_UNSUITABLE for a disabled class;
+ * SECURITY_POLICY_UNASSIGNABLE
  */
 export async function checkEnvironmentReferences(
   db: Reader,

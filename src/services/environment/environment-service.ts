@@ -81,7 +81,7 @@ interface EnvironmentDependencies extends EnvironmentWorkDependencies {
   readonly pushes: EnvironmentPushes;
 }
 
-/** The service of environments: it sets their desired phase, which runners bring about. */
+/** Serves environments. It sets their desired phase; runners bring them to it. */
 export class EnvironmentService implements ServiceImpl<typeof Contract> {
   readonly #deps: EnvironmentDependencies;
 
@@ -248,8 +248,8 @@ async function getOwnedEnvironment(
 }
 
 /**
- * Returns one page of the caller's environments, and on the first page their count if requested. A runner gets only the
- * environments that are on it.
+ * Returns one page of the caller's environments, and on the first page their count if requested. A runner gets only
+ * its own environments.
  */
 export async function listEnvironments(
   deps: ServiceDependencies,

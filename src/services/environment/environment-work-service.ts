@@ -30,7 +30,7 @@ export interface EnvironmentWorkDependencies extends StreamDependencies {
   readonly runs: EnvironmentRuns;
 }
 
-/** The service with which runners report on their environments. */
+/** Serves runners, which report on their environments. */
 export class EnvironmentWorkService implements ServiceImpl<typeof Contract> {
   readonly #deps: EnvironmentWorkDependencies;
   readonly #streams = createLeaseStreams();
@@ -55,12 +55,11 @@ export class EnvironmentWorkService implements ServiceImpl<typeof Contract> {
 }
 
 /**
- * Returns to a runner the host credential of the subject that asks for a push or to read a remote, while that question
- * is open. The host must be one that the environment was made from, or that of the remote. Each read is recorded in the
- * audit log.
+ * Returns the host credential for a runner's open question about a push or a remote: that of the subject that asks.
+ * The host must be that of the remote, or one that the environment was made from. The audit log records each read.
  *
- * @throws DomainError NOT_FOUND for a question that is answered, over, for another runner or about something else, and
- *   without such a credential; VALUE_UNUSABLE for another host; EXECUTOR_UNFIT
+ * @throws DomainError NOT_FOUND for a question that is answered, over, for another runner or about something else,
+ * and without such a credential; VALUE_UNUSABLE for another host; EXECUTOR_UNFIT
  */
 function getQuestionCredential(
   { store, keys }: Pick<ServiceDependencies, "store" | "keys">,

@@ -77,7 +77,7 @@ export const environmentWork: WorkHandler = {
     const setters = isWantedRunning ? await findSourceSetters(tx.db, scope, "environment", environment) : [];
     return {
       subject: environment?.metadata?.creator ?? create(SubjectSchema),
-      // Stopping or removing an environment needs no credential of a host.
+      // Stopping or removing an environment needs no host credential.
       addresses: isWantedRunning ? addressesOf(environment.spec?.content?.initializer) : [],
       sourceSetBy: setters,
       sourceKinds: ["environment"],
@@ -100,7 +100,7 @@ export async function reportEnvironment(
   return before && applyEnvironmentReport(tx, scope, before, progress);
 }
 
-/** Does the same as {@link reportEnvironment} for an environment that was read in this transaction. */
+/** Like {@link reportEnvironment}, for an environment that was read in this transaction. */
 export async function applyEnvironmentReport(
   tx: WriteTransaction,
   scope: Scope,
@@ -113,7 +113,7 @@ export async function applyEnvironmentReport(
   return after;
 }
 
-/** Ends a lease whose environment got another desired phase after the lease began, and queues the work for that phase. */
+/** Ends a lease whose environment got another desired phase in the meantime, and queues the work for that phase. */
 async function endSuperseded(
   tx: WriteTransaction,
   scope: Scope,
@@ -141,9 +141,9 @@ async function endSucceeded(
 }
 
 /**
- * Ends a lease whose work failed or was lost. An environment that could not be started
- * is stopped. One that could not be stopped or cleaned up keeps its phase, since it may
- * still exist: the runner tries again, and after the last attempt people must act.
+ * Ends a lease whose work failed or was lost. An environment that failed to start is stopped. One that failed to stop
+ * or be cleaned up keeps its phase, since it may still exist: the runner retries, and after the last attempt people
+ * must act.
  */
 async function endFailed(
   tx: WriteTransaction,
@@ -166,7 +166,7 @@ async function endFailed(
   else await releaseWork(tx, lease.id, { notBefore: tx.now + RETRY_AFTER_MS });
 }
 
-/** Returns why the last attempt at an environment failed, for people. */
+/** Returns why the last attempt at an environment failed, as a message for people. */
 export function environmentFailureIn({ attempt }: Pick<StoredWork, "attempt">, end: LeaseEnd): string {
   return failureIn(end) || `the runner was lost, or gave the work back, in each of ${attempt} attempts`;
 }

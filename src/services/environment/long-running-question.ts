@@ -25,13 +25,13 @@ import {
   type QuestionDependencies,
 } from "./environment-question.ts";
 
-/** Time after which the response is that the runner is still working: many proxies end a call after a minute. */
+/** Time after which the response says that the runner is still working: many proxies end a call after a minute. */
 const MAX_WAIT_MS = 50_000;
 /** The part of the caller's timeout that is spent waiting; the rest is for sending the response. */
 const PART_OF_DEADLINE = 0.8;
 
 /**
- * Returns the time at which an operation stops waiting and responds that the runner is still working. It applies to all
+ * Returns when an operation stops waiting and responds that the runner is still working. The limit covers all
  * questions of the operation together.
  * @param timeoutMs time left to the caller; undefined without a limit
  */
@@ -50,21 +50,21 @@ export type LongRunningAnswer<Case extends AnswerCase> =
   | { readonly isDone: true; readonly answer: AnswerOf<Case> }
   | { readonly isDone: false; readonly progress: EnvironmentPush_Progress | undefined };
 
-/** A question that may take as long as its runner reports progress. */
+/** A question that remains open as long as its runner reports progress. */
 export interface LongRunningQuestion<Case extends AnswerCase>
   extends Pick<Asked<Case>, "environmentId" | "answer"> {
-  /** Returns whether another question of the asker about the same environment is the same question. */
+  /** Returns whether another question of the asker about the same environment is the same one. */
   readonly isSame: (question: EnvironmentQuestion["question"]) => boolean;
-  /** The question to ask; undefined to wait only for a question that was asked before. */
+  /** The question to ask; undefined to wait only for an earlier question. */
   readonly question: EnvironmentQuestion["question"] | undefined;
   /** True if the runner continues after the caller has disconnected. */
   readonly isLeft: boolean;
 }
 
 /**
- * Asks the runner of an environment a long-running question, or waits for the answer if an earlier call of the asker
- * has asked the same question. The runner continues whether or not a call waits, and the answer is kept for a while for
- * the next call.
+ * Asks the runner of an environment a long-running question, or waits for the answer when the asker has already asked
+ * it in an earlier call. The runner continues whether or not a call waits; the answer is kept for a while for the
+ * next call.
  *
  * @param runnerId the runner of the environment
  * @returns undefined if there is nothing to wait for

@@ -20,9 +20,9 @@ import type { LeaseStreams } from "../runner/lease-streams.ts";
 import type { QuestionDependencies } from "./environment-question.ts";
 
 /**
- * Streams to a runner the questions about its environments: first those that it has not answered, then each new one as
- * it is asked. The runner's row names its newest stream and the time until which that stream counts as open. From it
- * every server knows whether the runner listens, and older streams of the runner end.
+ * Streams to a runner the questions about its environments: first the unanswered ones, then each new one. The
+ * runner's row names its newest stream and the time until which that stream counts as open. From it, every server
+ * knows whether the runner listens. Older streams of the runner end.
  *
  * @param streams the streams of runners on this server
  * @throws DomainError IN_USE for an instance that was replaced; UNAUTHENTICATED; UNAVAILABLE
@@ -38,7 +38,7 @@ export async function* watchRequests(
   const runnerId = caller.subject.id;
   const readRunner = async (db: Reader) => {
     const runner = await findStoredRunner(db, caller, runnerId);
-    // The runner was deleted in the meantime, and its token with it.
+    // The runner was deleted in the meantime, together with its token.
     if (!runner) throw unauthenticated();
     requireCurrentInstance(runner, instanceId);
     return runner;
@@ -46,7 +46,7 @@ export async function* watchRequests(
   await recordHeartbeat(deps, ctx);
   const streamId = await writePartAsCaller(store, ctx, async (tx) => {
     await readRunner(tx.db);
-    // Ends the runner's earlier stream, whichever server holds it.
+    // Ends the runner's earlier stream, on whichever server it is open.
     tx.touch(questionsFor(runnerId));
     return openQuestionStream(tx, caller, runnerId, tx.now + STREAM_LIVES_MS);
   });

@@ -48,7 +48,7 @@ export interface Sender {
   readonly network: string;
 }
 
-/** A login that has begun. The codes are stored nowhere. */
+/** A login that has begun. The codes are not stored. */
 export interface BegunDeviceLogin {
   readonly deviceCode: string;
   readonly userCode: string;
@@ -68,7 +68,7 @@ export interface AskingMachine {
 
 /** A person's decision about a machine. */
 export interface DeviceDecision {
-  /** User id of the person that the page has named. */
+  /** User id of the person that the page showed. */
   readonly userId: string;
   readonly isAllowed: boolean;
 }
@@ -84,11 +84,11 @@ export interface DeviceLogin {
    */
   find(caller: Caller | undefined, code: string, sender: Sender): Promise<AskingMachine>;
   /**
-   * Approves or denies a machine a token of the caller.
-   * @throws DomainError as find; PHASE_UNSUITABLE when the caller is not the person that the page has named
+   * Approves or denies a token of the caller for a machine.
+   * @throws DomainError as find; PHASE_UNSUITABLE when the caller is not the person that the page showed
    */
   decide(caller: Caller | undefined, code: string, decision: DeviceDecision, sender: Sender): Promise<void>;
-  /** Handles the poll of a device: returns the value of the token, only once, and its lifetime. */
+  /** Handles a device's poll. Returns the token's value and lifetime; only once. */
   poll(
     deviceCode: string,
   ): Promise<
@@ -106,7 +106,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
   ): Promise<T> => {
     if (!present) throw unauthenticated();
     const { organizationId, subject } = present;
-    // Checked outside of a write: a caller without attempts left must not delay the writes of others.
+    // Checked outside the write: a caller without attempts left must not delay the writes of others.
     await requireAttemptLeft(store.reader, { account: present.accountId, network }, now());
     const macs = keys.tokenMacs(typedCode(text));
     const look = async (tx: WriteTransaction) => {
@@ -132,7 +132,7 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
       const hasRoom = async (db: Reader, at: number) => {
         return hasRoomForLogin(await countDeviceLogins(db, network, siteOf(network), at));
       };
-      // Anybody can begin logins, any number of times. If too many are open, no write is made, which would delay others.
+      // Anybody can begin any number of logins. When too many are open, avoid the write, which would delay others.
       if (!(await hasRoom(store.reader, now()))) return undefined;
       const { value: deviceCode, hash } = keys.mintToken("device");
       const userCode = keys.mintTypedCode();

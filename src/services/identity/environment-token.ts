@@ -11,11 +11,10 @@ import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 const TOKEN_LIFETIME_MS = 24 * 3600 * 1000;
 
 /**
- * Creates the token with which processes in an environment act as it, and removes
- * earlier ones.
+ * Creates the token with which processes in an environment act as it, and removes earlier ones.
  *
- * @returns the token's value, which is stored nowhere; empty for an environment
- *   whose desired phase is not running, where no process may act any more
+ * @returns the token's value, which is not stored; empty for an environment whose desired phase is not running, where
+ * no process may act any longer
  */
 export async function replaceEnvironmentToken(
   tx: WriteTransaction,
@@ -42,15 +41,15 @@ export async function removeEnvironmentTokens(
 export interface AgentTokenHolder {
   readonly agentExecutionId: string;
   /**
-   * The account that is responsible for it, where that may differ from the account
-   * of the environment's creator; null for that account, or for none.
+   * The account responsible for it, if that may differ from the account of the environment's creator; null for that
+   * account, or for none.
    */
   readonly accountId: string | null;
 }
 
 /**
- * Does the same as {@link replaceEnvironmentToken} for one agent execution of several in the environment. The tokens of
- * the others remain valid.
+ * Like {@link replaceEnvironmentToken}, for one of several agent executions in the environment. The tokens of the
+ * others remain valid.
  */
 export async function replaceAgentToken(
   tx: WriteTransaction,
@@ -63,7 +62,7 @@ export async function replaceAgentToken(
   return addEnvironmentToken(tx, scope, keys, environment, { body: bodyFor(agentExecutionId), accountId });
 }
 
-/** Removes the tokens of an agent execution whose processes have ended or are to end. */
+/** Removes the tokens of an agent execution whose processes have ended or must end. */
 export async function removeAgentTokens(
   tx: WriteTransaction,
   scope: Scope,
@@ -88,7 +87,7 @@ const FOR_ALL = { body: "{}", accountId: null };
 
 const bodyFor = (agentExecutionId: string) => JSON.stringify({ agentExecutionId });
 
-/** Creates a token as {@link replaceEnvironmentToken} does, but keeps earlier tokens of the environment. */
+/** Creates a token like {@link replaceEnvironmentToken}, but keeps earlier tokens of the environment. */
 export async function addEnvironmentToken(
   tx: WriteTransaction,
   scope: Scope,

@@ -6,11 +6,11 @@ import { findServiceAccount } from "../../store/identity/service-account.ts";
 import type { Scope, Snapshot, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Returns the executor of a workflow or of prebuilds as a caller with its present
- * role. It has no token, so `tokenId` is empty.
+ * Returns the executor of a workflow or of prebuilds as a caller with its current role. It has no token, so `tokenId`
+ * is empty.
  *
- * @throws DomainError EXECUTOR_UNFIT when its account is blocked, it left the
- *   organization, or its service account is suspended or deleted
+ * @throws DomainError EXECUTOR_UNFIT when its account is blocked, it left the organization, or its service account is
+ * suspended or deleted
  */
 export async function getExecutorAsCaller(tx: Snapshot, scope: Scope, subject: Subject): Promise<Caller> {
   const base = { organizationId: scope.organizationId, subject, tokenId: "", readOnly: false };

@@ -5,7 +5,7 @@ import type {
 } from "#gen/service/v1/identity_service_pb.js";
 import { callerOf } from "../call/call.ts";
 
-/** The service that returns the caller's identity. */
+/** Returns the caller's identity. */
 export class IdentityService implements ServiceImpl<typeof Contract> {
   getAuthenticatedIdentity(_req: GetAuthenticatedIdentityRequest, ctx: HandlerContext) {
     const { subject, organizationId } = callerOf(ctx);

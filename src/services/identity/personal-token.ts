@@ -8,7 +8,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 /**
  * Creates a personal access token for a user of the scope.
  *
- * @returns the token's value, which is stored nowhere
+ * @returns the token's value, which is not stored
  * @throws DomainError VALUE_UNUSABLE for a lifetime that is too long
  */
 export async function createPersonalToken(

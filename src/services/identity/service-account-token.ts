@@ -23,12 +23,11 @@ import type { WriteTransaction } from "../../store/store.ts";
 import { requireOwnership } from "../call/call.ts";
 
 /**
- * Creates a token of a service account, for an administrator or for the service
- * account itself.
+ * Creates a token of a service account, for an administrator or for the service account itself.
  *
- * @returns the token and its value, which is stored nowhere
- * @throws DomainError NOT_FOUND, PERMISSION_DENIED, VALUE_UNUSABLE when no
- *   service account is named, PHASE_UNSUITABLE for a suspended one
+ * @returns the token and its value, which is not stored
+ * @throws DomainError NOT_FOUND, PERMISSION_DENIED, VALUE_UNUSABLE when no service account is named, PHASE_UNSUITABLE
+ * for a suspended one
  */
 export async function createServiceAccountToken(
   tx: WriteTransaction,
@@ -66,9 +65,9 @@ export async function createServiceAccountToken(
 }
 
 /**
- * Returns the creator and the responsible account of a new token. A service account has
- * no account: its tokens belong to the creator of the token with which it acts, so
- * that blocking that person's account blocks them too.
+ * Returns the creator and the responsible account of a new token. A service account has no account: a token that it
+ * creates gets the creator and account of the token it used, so that blocking that person's account also blocks the
+ * new token.
  */
 async function findAnswerable(
   tx: WriteTransaction,

@@ -35,15 +35,18 @@ export interface SignInPerson {
 
 /** Signs people in with the secret of a link, or with a personal access token. */
 export interface SignIn {
-  /** Returns the person of a secret. @throws DomainError UNAUTHENTICATED, the same for every cause, or ACCOUNT_BLOCKED */
+  /**
+   * Returns the person that a secret belongs to. @throws DomainError UNAUTHENTICATED for every invalid secret, or
+   * ACCOUNT_BLOCKED
+   */
   findPerson(secret: string): Promise<SignInPerson>;
   findPersonOf(caller: Caller): Promise<SignInPerson>;
   /**
    * Begins a session, ends the earlier one in the same browser, and invalidates a link.
    *
-   * @param present the caller of the session that the browser has
+   * @param present the caller of the browser's current session
    * @param isAgreed true if the user agreed to replace another person's session
-   * @returns the value of the session's cookie, which is stored nowhere, and its end
+   * @returns the value of the session's cookie, which is not stored, and its end
    * @throws DomainError as findPerson; PHASE_UNSUITABLE when another person is signed in
    */
   begin(
@@ -85,7 +88,7 @@ export function createSignIn({ store, keys, now }: SignInDependencies): SignIn {
 /**
  * Creates a link with which a member signs in once, within 15 minutes.
  *
- * @returns the secret of the link, which is stored nowhere
+ * @returns the secret of the link, which is not stored
  */
 export async function createSignInLink(
   tx: WriteTransaction,
@@ -114,7 +117,7 @@ export interface SessionBeginning {
   readonly endsAt?: number;
 }
 
-/** Inserts a session of a member. @returns the value of its cookie, which is stored nowhere, and its end */
+/** Inserts a session of a member. @returns the value of its cookie, which is not stored, and its end */
 export async function insertSession(
   tx: WriteTransaction,
   caller: Pick<Caller, "organizationId" | "subject" | "readOnly">,

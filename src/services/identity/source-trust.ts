@@ -16,20 +16,20 @@ import { findServiceAccount } from "../../store/identity/service-account.ts";
 import { findSourceSetters } from "../../store/identity/source-setter.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
-/** A use of an executor's credential at a host, for a source that others may have set. */
+/** A use of an executor's credential at a host for a source that others may have set. */
 export interface CredentialRequest {
   readonly host: string;
   readonly executor: Subject;
   /** As in SourceUse. */
   readonly namedBy: Subject | undefined;
   readonly setters: readonly Subject[];
-  /** Possible origins of the source, for the advice of the error. */
+  /** Possible origins of the source, for the advice in the error. */
   readonly kinds: readonly SourceKind[];
 }
 
 /**
- * Requires that the executor's credential may be used on a source, which depends on
- * the present rights of those who set the source.
+ * Requires that the executor's credential may be used on a source, depending on the current rights of those who set
+ * the source.
  *
  * @throws DomainError CREDENTIAL_WITHHELD
  */
@@ -63,9 +63,8 @@ async function withRoles(
 }
 
 /**
- * Returns the subjects that set the source of an environment that the caller creates:
- * the caller for a source in its request, otherwise those that last set the project's
- * source.
+ * Returns the subjects that set the source of an environment that the caller creates: the caller when the request has
+ * a source, otherwise those that last set the project's source.
  */
 export async function findSettersForSpec(
   tx: WriteTransaction,

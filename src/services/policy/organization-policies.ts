@@ -25,7 +25,7 @@ import type { Scope, Snapshot, Store, WriteTransaction } from "../../store/store
 import { createHook } from "../call/hook.ts";
 import { requireAllSatisfiable } from "./satisfiable-deciders.ts";
 
-/** The hook that is called with the policies of leases before and after a change. */
+/** The hook for changed policies of leases. It gets those before and after the change. */
 export const leasePoliciesChanged = createHook<
   [tx: WriteTransaction, scope: Scope, before: LeasePolicies, after: LeasePolicies]
 >("changes of policies that runners keep");
@@ -61,7 +61,7 @@ export async function requireMayUseMcp({ reader }: Pick<Store, "reader">, caller
   if (caller.role === "environment") requireMcpAllowed(await findPolicies(reader, caller));
 }
 
-/** Returns the lease policies of an organization for environments that have no security policy of their own. */
+/** Returns an organization's policies for leases on environments without a security policy. */
 async function leasePoliciesOf(
   tx: PolicySnapshot,
   scope: Scope,
@@ -139,7 +139,7 @@ async function requirePushesPossible(
   await requireAllSatisfiable(tx, scope, decidersOfPushes(policy));
 }
 
-/** Requires that the group of the SCM tools exists; otherwise nobody would get them. @throws DomainError NOT_FOUND */
+/** Requires that the group allowed to use SCM tools exists; otherwise nobody could. @throws DomainError NOT_FOUND */
 async function requireGroupExists(
   tx: PolicySnapshot,
   scope: Scope,

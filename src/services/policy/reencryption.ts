@@ -1,7 +1,7 @@
 import type { Keys } from "../../keys.ts";
 import { OPERATOR, type Reader, type Scope, type Store, type WriteTransaction } from "../../store/store.ts";
 
-/** Number of rows re-encrypted per commit; at most so many are undone when the process is killed. */
+/** Rows re-encrypted per commit. At most this many are undone when the process is killed. */
 const ROWS_PER_BATCH = 100;
 
 /** The rows of a table with encrypted values. */

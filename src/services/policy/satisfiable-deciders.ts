@@ -5,14 +5,14 @@ import { findGroup } from "../../store/identity/group.ts";
 import { findDeciders } from "../../store/policy/decider.ts";
 import type { Scope, Snapshot } from "../../store/store.ts";
 
-/** Deciders that a request writes, with their path in it. */
+/** Deciders that a request sets, and their path in it. */
 export interface NamedDeciders {
   readonly deciders: ApprovalDeciders | undefined;
   readonly field: string;
 }
 
 /**
- * Requires that the members of the organization could satisfy all deciders that a request writes.
+ * Requires that the members of the organization could satisfy all deciders that a request sets.
  *
  * @throws DomainError VALUE_UNUSABLE; NOT_FOUND for a group that does not exist
  */

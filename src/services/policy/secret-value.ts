@@ -25,7 +25,7 @@ function associatedData(id: string) {
   return { table: "secret", row: id, column: "sealed" };
 }
 
-/** The error for a secret that cannot be decrypted: its row was changed outside of the server. */
+/** The error for a secret that cannot be decrypted, because its row was changed outside the server. */
 export class DamagedSecret extends Error {
   override readonly name = "DamagedSecret";
 

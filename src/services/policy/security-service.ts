@@ -38,7 +38,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 import { leasePoliciesChanged } from "./organization-policies.ts";
 
-/** The service of security policies, which limit the programs in environments. */
+/** Serves security policies, which restrict the programs in environments. */
 export class SecurityService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 

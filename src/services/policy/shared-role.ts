@@ -13,7 +13,7 @@ import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Reader } from "../../store/store.ts";
 import { operationOf } from "../call/call.ts";
 
-/** A resource, and the role on it that a group of the caller must have for an operation. */
+/** A resource, and the role that one of the caller's groups must have on it for an operation. */
 export interface NeededRole {
   readonly type: "workflow" | "project" | "agent_execution";
   readonly id: string;
@@ -21,11 +21,11 @@ export interface NeededRole {
 }
 
 /**
- * Requires that the caller owns a resource, has a role on it by one of its groups, or may do the operation on any
- * resource. Called after the resource was found in the caller's organization.
+ * Requires that the caller owns a resource, has a role on it through one of its groups, or may do the operation on
+ * any resource. Call it after the resource was found in the caller's organization.
  *
  * @param operation full name, such as `service.v1.ProjectService/UpdateProject`
- * @returns true when only the role of a group allows the operation
+ * @returns true when only a group's role allows the operation
  * @throws DomainError PERMISSION_DENIED
  */
 export async function requireOwnershipOrRoleFor(
@@ -41,7 +41,7 @@ export async function requireOwnershipOrRoleFor(
   return false;
 }
 
-/** Does the same as {@link requireOwnershipOrRoleFor} for the operation of a request. */
+/** Like {@link requireOwnershipOrRoleFor}, for the operation of a request. */
 export function requireOwnershipOrRole(
   db: Reader,
   ctx: HandlerContext,
@@ -77,7 +77,7 @@ export async function findSharingGroups(db: Reader, caller: Caller, policies: Po
   return findGroupsWithExecutions(db, caller, caller.subject.id);
 }
 
-/** Returns whether roles of groups matter for a caller: members of groups are users and service accounts. */
+/** Returns whether group roles matter for a caller: only users and service accounts are members of groups. */
 function isOfGroups({ role }: Caller): boolean {
   return role === "member" || role === "service_account";
 }

@@ -70,7 +70,9 @@ export function deleteAgent({ store }: Dependencies, { agentId }: DeleteAgentReq
   });
 }
 
-/** Returns an agent that was defined through the API. @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for any other */
+/**
+ * Returns an agent that was defined through the API. @throws DomainError NOT_FOUND; PHASE_UNSUITABLE for other agents
+ */
 async function getDefinedAgent(db: Reader, scope: Scope, id: string): Promise<RegisteredAgent> {
   const found = await findAgent(db, scope, id);
   if (!found) throw notFound("agent");

@@ -6,8 +6,8 @@ import { findStoredRunner } from "../../../store/runner/runner-life.ts";
 import type { Reader, Scope } from "../../../store/store.ts";
 
 /**
- * Requires that the requested runner of a new agent execution accepts its agent or, if any runner may run it, that some
- * runner does. Every runner accepts the agents that the operator registered.
+ * Requires that the requested runner accepts the agent of a new agent execution or, without a requested runner, that
+ * some runner does. Every runner accepts the agents that the operator registered.
  *
  * @param runnerId empty for any runner
  * @throws DomainError PHASE_UNSUITABLE

@@ -8,7 +8,7 @@ import { isSharedWith } from "../../policy/shared-role.ts";
 
 /**
  * Returns the parts of an agent execution's conversation that the caller may read, oldest first: its own output, and
- * that of the executions that it continues, back to the first that the caller may not read.
+ * the output of the executions that it continues, up to the first that the caller may not read.
  */
 export async function findConversation(
   db: Reader,

@@ -26,7 +26,7 @@ import { getReadableAgentExecution, presentAgentExecution, presentAgentExecution
 /**
  * Returns an agent execution.
  *
- * @throws DomainError NOT_FOUND, also for one that the caller may not read
+ * @throws DomainError NOT_FOUND, also when the caller may not read it
  */
 export async function getAgentExecution({ store }: ServiceDependencies, caller: Caller, id: string) {
   const stored = await getReadableAgentExecution(store.reader, caller, id);
@@ -101,7 +101,7 @@ export async function listAgentInputs(
   return { ...page, inputs: rows, queueRevision: BigInt(queueRevision) };
 }
 
-/** Returns one page of the output of a conversation: every block, or the folded view. */
+/** Returns one page of a conversation's output: every block, or the folded view. */
 export async function listAgentOutputBlocks(
   deps: ListDependencies,
   caller: Caller,

@@ -16,7 +16,7 @@ import { isSharedWith } from "../../policy/shared-role.ts";
 /**
  * Returns an agent execution that the caller may read.
  *
- * @throws DomainError NOT_FOUND, also for one that the caller may not read
+ * @throws DomainError NOT_FOUND, also when the caller may not read it
  */
 export async function getReadableAgentExecution(
   db: Reader,
@@ -35,7 +35,7 @@ export async function getReadableAgentExecution(
   throw notFound("agent execution");
 }
 
-/** Returns the id of the runner of an agent execution: the requested one, or that of its environment; empty for none. */
+/** Returns the id of an agent execution's runner: the requested one, or that of its environment; empty for none. */
 export async function runnerOf(
   db: Reader,
   scope: Scope,
@@ -45,7 +45,7 @@ export async function runnerOf(
   return (await findEnvironment(db, scope, environmentId))?.metadata?.runnerId ?? "";
 }
 
-/** Returns an agent execution in the form of responses, with its progress, sub-agents, pending approvals and outputs. */
+/** Returns an agent execution as responses have it, with its progress, sub-agents, pending approvals and outputs. */
 export async function presentAgentExecution(
   db: Reader,
   scope: Scope,
@@ -55,7 +55,7 @@ export async function presentAgentExecution(
   return presented ?? stored.execution;
 }
 
-/** Returns agent executions in the form of responses, in the same order. */
+/** Returns agent executions as responses have them, in the same order. */
 export async function presentAgentExecutions(
   db: Reader,
   scope: Scope,

@@ -29,19 +29,20 @@ import { getReadableAgentExecution, presentAgentExecution } from "./agent-readin
 
 /** Number of blocks read at a time, each of at most 2 MiB. It bounds the memory of a stream with a slow client. */
 const BLOCKS_PER_READ = 16;
-/** Number of folded blocks that a stream keeps in memory, so that their next change needs no earlier blocks. */
+/**
+ * Number of folded blocks that a stream keeps in memory, so that it need not read earlier blocks for their next
+ * change.
+ */
 const KEPT_BLOCKS = 4;
 
 type News = NonNullable<MessageInitShape<typeof WatchAgentExecutionResponseSchema>["news"]>;
 
 /**
- * Streams an agent execution and its output: the agent execution first and after each
- * change, and each block once and in order. The stream ends when the agent execution
- * has stopped and everything was sent.
+ * Streams an agent execution and its output: the agent execution first and after each change, and each block once and
+ * in order. The stream ends when the agent execution has stopped and everything was sent.
  *
- * @throws DomainError NOT_FOUND, also when the agent execution is removed meanwhile or
- *   the caller may no longer read it; VALUE_UNUSABLE for a sequence number that does
- *   not exist yet; UNAVAILABLE when the server drains
+ * @throws DomainError NOT_FOUND, also when the agent execution is removed in the meantime or the caller may no longer
+ * read it; VALUE_UNUSABLE for a sequence number that does not exist yet; UNAVAILABLE when the server drains
  */
 export async function* watchAgentExecution(
   { store, draining, now }: StreamDependencies,
@@ -102,7 +103,7 @@ export async function* watchAgentExecution(
   }
 }
 
-/** A block of a stream, and the number of the stored one that it is sent for. */
+/** A block of a stream, and the number of the stored block that it represents. */
 interface SentBlock {
   readonly sequence: number;
   read(): AgentOutputBlock | Promise<AgentOutputBlock>;
@@ -135,7 +136,7 @@ const ALL_OUTPUT: Output = {
 };
 
 function createFoldedOutput(): Output {
-  /** Folded blocks by their executions and keys, the one that changed last at the end. */
+  /** Folded blocks by their executions and keys, the most recently changed last. */
   const kept = new Map<string, AgentOutputBlock>();
   const keep = (key: string, block: AgentOutputBlock) => {
     kept.delete(key);

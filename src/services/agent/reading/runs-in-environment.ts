@@ -8,7 +8,7 @@ import { findPolicies } from "../../../store/policy/organization-policies.ts";
 import type { EnvironmentRuns } from "../../environment/environment-runs.ts";
 import { findSharingGroups } from "../../policy/shared-role.ts";
 
-/** The agent executions in environments. Runners cannot read them here, since they have operations of their own. */
+/** The agent executions in environments. Runners cannot read them here; they have separate operations. */
 export const runsInEnvironment: EnvironmentRuns = {
   async mayReadAny(db, caller, environmentId) {
     if (caller.role === "runner") return false;

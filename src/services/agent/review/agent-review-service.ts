@@ -34,7 +34,7 @@ import { getReadableAgentExecution } from "../reading/agent-reading.ts";
 import { findPresentDiffs } from "./present-diffs.ts";
 import { addPresent, reviewOf } from "./sent-review.ts";
 
-/** The service of reviews of agent executions' changes, and of the drafts of reviews. */
+/** Serves reviews of agent executions' changes, and drafts of reviews. */
 export class AgentReviewService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -122,8 +122,8 @@ export class AgentReviewService implements ServiceImpl<typeof Contract> {
 /**
  * Returns an agent execution that the caller may send to.
  *
- * @throws DomainError NOT_FOUND, also for one that the caller may not read; PERMISSION_DENIED when the caller is neither
- *   its creator nor has the role by a group
+ * @throws DomainError NOT_FOUND, also when the caller may not read it; PERMISSION_DENIED when the caller is neither
+ * its creator nor has the role through a group
  */
 async function getReviewable(
   db: Reader,

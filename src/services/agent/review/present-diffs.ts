@@ -13,9 +13,9 @@ import {
 import { fromBody } from "../../../store/json.ts";
 import type { Reader, Scope } from "../../../store/store.ts";
 
-/** The stored diffs of an environment, with the folder in which its agents work. */
+/** The stored diffs of an environment, and the folder in which its agents work. */
 export interface EnvironmentDiffs extends PresentDiffs {
-  /** The folder that agents work in, relative to the environment: that of the first repository. */
+  /** The agents' working folder, relative to the environment: the folder of the first repository. */
   readonly folder: string;
 }
 
@@ -32,7 +32,7 @@ export async function findPresentDiffs(
 /** The beginning of the JSON of an EnvironmentFileDiff, whose canonical form has a fixed order of fields. */
 const HEAD = /^\{"path":("(?:[^"\\]|\\.)*"),"oldPath":("(?:[^"\\]|\\.)*"),"kind":"(\w+)"/;
 
-/** Files of diffs, which are parsed when a comment is about them. */
+/** Files of diffs. A file is parsed when a comment refers to it. */
 class StoredDiffs implements EnvironmentDiffs {
   readonly folder: string;
   readonly #changes: StoredChanges | undefined;

@@ -27,8 +27,8 @@ import { yieldToEventLoop } from "../../call/yield-to-event-loop.ts";
 import { type EnvironmentDiffs, findPresentDiffs } from "./present-diffs.ts";
 
 /**
- * Returns a message in the form in which it is stored: if it has a review, with the lines that the review's
- * comments are on. The draft that it names is removed.
+ * Returns a message as it is stored. If it has a review, adds the lines that the review's comments refer to, and
+ * removes the draft that it names.
  *
  * @throws DomainError NOT_FOUND, DRAFT_CHANGED, TEXT_DECEPTIVE, VALUE_UNUSABLE or PHASE_UNSUITABLE
  */
@@ -67,14 +67,14 @@ async function resolveReview(
   return sent;
 }
 
-/** Adds its present place to each comment, in place. */
+/** Adds to each comment its current position, in place. */
 export async function addPresent(
   comments: readonly AgentReviewComment[],
   diffs: EnvironmentDiffs,
 ): Promise<void> {
   for (const comment of comments) {
     comment.present = presentOf(comment, diffs);
-    // The search for one comment may cover megabytes.
+    // Searching for one comment may scan megabytes.
     await yieldToEventLoop();
   }
 }
@@ -85,8 +85,8 @@ export function reviewOf({ input }: AgentInput): AgentReview | undefined {
 }
 
 /**
- * Adds to an input that is delivered, in place, the text of its review, if it has one, and the present
- * places of the review's comments.
+ * Adds the text of its review, if it has one, and the current positions of the review's comments to an input that is
+ * being delivered, in place.
  */
 export async function fillReview(
   db: Reader,

@@ -35,11 +35,10 @@ import { readQueue, reorderQueue } from "../agent-queue.ts";
 import { fillReview, reviewOf } from "../review/sent-review.ts";
 
 /**
- * Streams the inputs of an agent execution to the runner that holds its lease: first
- * those that were delivered and not acknowledged, then each input when it is due. An
- * input is marked as delivered before it is sent, so that it can no longer be moved.
- * The stream checks again when the agent execution changes and when the lease expires.
- * It ends when the lease has a newer stream.
+ * Streams the inputs of an agent execution to the runner that holds its lease: first those that were delivered and
+ * not acknowledged, then each input when it is due. An input is marked as delivered before it is sent; after that it
+ * can no longer be moved. The stream checks again when the agent execution changes and when the lease expires. It
+ * ends when the lease has a newer stream.
  *
  * @throws DomainError LEASE_LOST; ACCOUNT_BLOCKED; PHASE_UNSUITABLE; UNAVAILABLE
  */
@@ -73,7 +72,7 @@ export async function* streamInputs(
       if (lease.stop !== 0) return;
       expiresAt = lease.expires_at ?? 0;
       ctx.values.get(streamBegunKey)();
-      // A queue starts to be held only when a lease is lost, so once it is not held, it need not be read again.
+      // A queue is held only from a lost lease on: once it is not held, it need not be read again.
       isHeld &&= await isQueueHeld(store.reader, caller, executionId);
       if (isHeld) {
         await changed;
@@ -94,7 +93,7 @@ export async function* streamInputs(
   }
 }
 
-/** Returns whether the queue is held, so that nothing is delivered until somebody decides about a lost turn. */
+/** Returns whether the queue is held: nothing is delivered until somebody decides about a lost turn. */
 async function isQueueHeld(
   db: Reader,
   scope: Scope,
@@ -105,9 +104,8 @@ async function isQueueHeld(
 }
 
 /**
- * Returns the input that is due. Steered messages and control inputs go into the
- * current turn; all others wait until the agent is idle: it has seen all delivered
- * inputs, and it waits for input or has got none under this lease yet.
+ * Returns the input that is due. Steered messages and control inputs go into the current turn. All others wait until
+ * the agent is idle: it has seen all delivered inputs, and it waits for input or has received none under this lease.
  */
 async function findDueInput(
   db: Reader,
@@ -126,7 +124,7 @@ async function findDueInput(
   return input && { stored, input };
 }
 
-/** Delivers the due input. It is read again in the transaction, since the queue may have changed. */
+/** Delivers the due input. Reads it again in the transaction, since the queue may have changed. */
 async function deliverDue(
   deps: LeaseDependencies,
   executionId: Handle<"agent_execution">,
@@ -135,7 +133,7 @@ async function deliverDue(
 ): Promise<void> {
   await writeUnderLease(deps, req, ctx, async (tx, scope, lease) => {
     const due = await findDueInput(tx.db, scope, executionId, lease);
-    // A runner that was asked to give the slot back ends the program: the next lease gets the input.
+    // A runner that was asked for the slot ends the program: the next lease gets the input.
     if (!due || lease.stop !== 0) return;
     const { stored, input } = due;
     const { id } = stored.execution;
@@ -146,7 +144,7 @@ async function deliverDue(
   });
 }
 
-/** Returns the turn of an input. The first turn has the options of the start, unless its input has its own. */
+/** Returns the turn of an input. The first turn has the options of the start unless its input has options. */
 async function resolveTurn(tx: WriteTransaction, executionId: Handle<"agent_execution">, inputId: string) {
   const { input, turn = {} } = (await findInput(tx.db, executionId, inputId)) ?? {};
   // Neither a control input nor the outcome of an approval begins a turn.

@@ -51,7 +51,7 @@ export async function reportAgent(deps: LeaseDependencies, req: ReportAgentReque
   return writeUnderLease(deps, req, ctx, (tx, scope, lease) => applyAgentReport(deps, tx, scope, lease, req));
 }
 
-/** Applies reports on several agent executions, each by itself. */
+/** Applies reports on several agent executions independently. */
 export async function reportAgents(
   deps: LeaseDependencies,
   { reports }: ReportAgentsRequest,
@@ -92,7 +92,7 @@ async function applyAgentReport(
   const lastSequence = isOver
     ? (stored?.lastSequence ?? 0)
     : await applyReport(tx, scope, lease, stored, req);
-  // The report itself may have stopped the environment, and the agent execution with it.
+  // The report may have stopped the environment, and the agent execution with it.
   const { stop, giveBack } = ordersOf(await findLease(tx.db, scope, lease.id));
   return create(ReportAgentResponseSchema, {
     expiresAt: timestampFromMs(expiresAt),
@@ -118,7 +118,7 @@ async function applyReport(
   const slot = await updateProgress(tx, scope, lease, stored, req);
   const startsWaiting = await applyReportedState(tx, scope, stored, req);
   await updateIdleSince(tx, lease, { slot, startsWaiting, phase: phaseAfter(stored, req) });
-  // Not for a process that was just started: it may ask again for what an earlier process asked for.
+  // Not for a process that was just started: it may repeat the request of an earlier process.
   if (startsWaiting && (await findLastSeenId(tx.db, stored.execution.id, lease.fence)) !== undefined)
     await cancelApprovals(
       tx,
@@ -128,8 +128,8 @@ async function applyReport(
     );
   if (!isPending) await reportEnvironment(tx, scope, stored.environmentId, req.environment);
   const hasProgressed = hasBegun || startsWaiting || lastSequence > stored.lastSequence;
-  // Attempts without progress are counted, and this one has progressed. With an unseen input it has not: the output may
-  // come from a start that fails on that input, as the one before did.
+  // Only attempts without progress count, and this one made progress. But while an input is unseen, the output may
+  // come from a start that fails on that input, like the previous one.
   if (hasSeen || (hasProgressed && !(await hasUnseenInput(tx.db, stored.execution.id)))) {
     await resetAttempts(tx, lease.id);
   }
@@ -139,7 +139,7 @@ async function applyReport(
 /**
  * Marks the inputs that the agent has seen.
  *
- * @returns whether any was not marked before
+ * @returns whether at least one was newly marked
  * @throws DomainError VALUE_UNUSABLE for an input that was not delivered
  */
 async function acknowledge(
@@ -153,7 +153,7 @@ async function acknowledge(
     const { input } = (await findInput(tx.db, executionId, inputId)) ?? {};
     if (input?.receipt === Receipt.SEEN) continue;
     requireDelivered(input?.receipt, index);
-    // The outcome of an approval is seen under no lease: the turn stays that of the input before it.
+    // The outcome of an approval is marked without a lease: the turn remains that of the previous input.
     await setInputSeen(tx, executionId, inputId, input?.input.case === "approval" ? 0 : fence);
     hasNew = true;
   }
@@ -176,8 +176,8 @@ async function appendBlocks(
 }
 
 /**
- * Updates the usage, also that of the goal. Time is counted only when a report arrives:
- * at the end of a turn, and whenever the agent reports its usage.
+ * Updates the usage, including that of the goal. Time is counted only when a report arrives: at the end of a turn,
+ * and whenever the agent reports its usage.
  *
  * @returns the slot afterwards
  */
@@ -188,7 +188,7 @@ async function updateProgress(
   { execution, progress, stepKey }: StoredAgentExecution,
   { usage, mode, currentActivity, state, canResume, forkAbility }: ReportAgentRequest,
 ): Promise<AgentProgress["slot"]> {
-  // When the agent of a step waits, its step ends, so its slot is never shared.
+  // When a step's agent waits, the step ends, so its slot is never shared.
   const isShared = stepKey === null && (canResume ?? progress.slot !== undefined);
   const slot = isShared ? (Slot.SHARED as const) : undefined;
   const reported = updatedProgress(progress, { usage, mode, currentActivity, slot, forkAbility });
@@ -215,7 +215,7 @@ async function updateProgress(
 
 /**
  * Ends the turn of an agent that waits, and removes the data that was delivered with its inputs.
- * @returns the place of its last input; undefined when no turn has ended
+ * @returns the position of its last input; undefined when no turn has ended
  */
 async function endTurn(
   tx: WriteTransaction,
@@ -239,7 +239,7 @@ interface Idleness {
   readonly phase: Phase;
 }
 
-/** Records since when an agent that can give its slot back waits for input, or that it does not. */
+/** Records since when an agent that can give back its slot has been waiting for input, or that it is not waiting. */
 async function updateIdleSince(
   tx: WriteTransaction,
   { id, idle_since: before, stop }: StoredLease,

@@ -41,12 +41,11 @@ import { fireInterest, subagentPayload, type WakePayload } from "../agent-wake.t
 type ReportedState = Pick<ReportAgentRequest, "state" | "interests" | "goalStatus">;
 
 /**
- * Applies the reported state of an agent to its agent execution. One that already
- * waits keeps its interests: a repeated report must not restart its timers.
+ * Applies the reported state of an agent to its agent execution. One that already waits keeps its interests: a
+ * repeated report must not restart its timers.
  *
  * @returns whether the agent execution has started to wait
- * @throws DomainError VALUE_UNUSABLE for an interest that cannot fire;
- *   PHASE_UNSUITABLE for an invalid transition
+ * @throws DomainError VALUE_UNUSABLE for an interest that cannot fire; PHASE_UNSUITABLE for an invalid transition
  */
 export async function applyReportedState(
   tx: WriteTransaction,
@@ -100,7 +99,10 @@ function withStateChange(before: AgentExecution, { state, goal, waitingInfo }: S
   return goal ? changedAgentExecution(before, setGoal) : before;
 }
 
-/** Returns the interests that have not fired. Each fires once, and an agent that has not seen the wake event yet registers it again. */
+/**
+ * Returns the interests that have not fired. Each fires once, but an agent that has not yet seen the wake event
+ * registers it again.
+ */
 async function withoutFired(
   tx: WriteTransaction,
   executionId: Handle<"agent_execution">,
@@ -135,7 +137,7 @@ async function registerInterests(
 }
 
 /**
- * Returns the payload of an interest whose event has happened already; otherwise undefined.
+ * Returns the payload of an interest whose event has already happened; otherwise undefined.
  *
  * @throws DomainError VALUE_UNUSABLE for an interest that cannot fire
  */

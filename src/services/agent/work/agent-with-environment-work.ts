@@ -43,7 +43,7 @@ import { endAgentExecution } from "../halt-agent-execution.ts";
 import { AGENT_UNREGISTERED, API_AGENT_NOT_ALLOWED, toAgentWork } from "./agent-assignment.ts";
 
 /**
- * The handler of work on a new environment and the agent execution that it was created for. Once leased it is
+ * Handles work on a new environment together with the agent execution that it was created for. Once leased, it is
  * work on the agent execution, which stays pending until its environment is running.
  */
 export const agentWithEnvironmentWork: WorkHandler = {
@@ -125,7 +125,8 @@ export async function findUnstartedEnvironment(
 }
 
 /**
- * Applies a report on the environment of a leased agent execution, which begins when the environment is running.
+ * Applies a report on the environment of a leased agent execution. The execution begins when the environment is
+ * running.
  *
  * @returns the agent execution after the report
  */
@@ -144,8 +145,8 @@ export async function reportEnvironmentOfAgent(
 }
 
 /**
- * Ends a lease under which the environment was not started. After a lost lease another attempt follows; otherwise the
- * environment has failed, and the agent execution with it.
+ * Ends a lease under which the environment did not start. A lost lease is followed by another attempt; otherwise the
+ * environment and its agent execution have failed.
  */
 export async function endWithoutEnvironment(
   tx: WriteTransaction,

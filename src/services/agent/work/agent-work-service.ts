@@ -18,7 +18,7 @@ import { startStepAgent } from "./step-agent.ts";
 import { getStepAgent } from "./step-agent-state.ts";
 import { startSubagent } from "./subagent-start.ts";
 
-/** The service with which runners work on leased agent executions. */
+/** Serves runners that work on leased agent executions. */
 export class AgentWorkService implements ServiceImpl<typeof Contract> {
   readonly #deps: LeaseDependencies;
 

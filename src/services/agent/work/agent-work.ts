@@ -144,9 +144,9 @@ export const agentWork: WorkHandler = {
 };
 
 /**
- * Ends a lost lease. Another attempt follows, unless all attempts ended in the middle
- * of a turn or before an input was seen. An agent execution that waits for input and
- * has no unseen one keeps waiting, however often its runner is lost.
+ * Ends a lost lease. Another attempt follows, unless all attempts ended in the middle of a turn or before an input
+ * was seen. An agent execution that waits for input and has seen all of it keeps waiting, however often its runner is
+ * lost.
  */
 async function endLostLease(
   tx: WriteTransaction,
@@ -155,7 +155,7 @@ async function endLostLease(
   stored: StoredAgentExecution,
 ): Promise<void> {
   const { execution: before, lastSequence } = stored;
-  // An execution that was asked for its slot is idle, whether the runner gave the slot back or was lost before that.
+  // An execution that was asked for its slot is idle, even if the runner was lost before giving it back.
   if (stop === STOP_GIVE_BACK && (await restAgentExecution(tx, id, stored))) return;
   const after = lostAgentExecution(before);
   if (!after && !(await hasUnseenInput(tx.db, before.id))) {

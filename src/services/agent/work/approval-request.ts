@@ -33,13 +33,13 @@ import { findOrigins } from "../run-origin.ts";
 /** Number of approvals that a run may wait for at the same time. */
 const MAX_PENDING = 32;
 
-/** Number of approvals that an agent run may ask for under one id of a tool call. */
+/** Number of approvals that an agent run may ask for with the same tool call id. */
 const MAX_OF_TOOL_CALL = 16;
 
 /** A question, as the policy sees it. */
 const QUESTION = { kind: ToolKind.QUESTION, tool: "" };
 
-/** Decides by the policy whether the agent of a run may do something, or asks people. */
+/** Decides by the policy whether a run's agent may do something, or asks people. */
 export function requestApproval(
   deps: Pick<ServiceDependencies, "store">,
   req: RequestApprovalRequest,
@@ -86,7 +86,7 @@ async function request(
   const origins = await findOrigins(tx.db, scope, stored);
   const { kind, tool } = asked.case === "question" ? QUESTION : asked.value;
   const ruling = rulingOnDescent(await findPolicies(tx.db, scope), { kind, tool }, origins);
-  // The answer of before, unless the policy has come to deny it.
+  // Repeat the earlier answer, unless the policy now denies it.
   if (same && ruling.effect !== Effect.DENY) return asApproval(same);
   for (const each of known.filter(isPending))
     await cancelApproval(tx, scope, each, "the agent asks for something else in its place");

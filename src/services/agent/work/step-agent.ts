@@ -36,7 +36,7 @@ import { insertStartedAgentExecution } from "../agent-execution.ts";
 import { queuePrompt } from "../agent-prompt.ts";
 import { resolveAgent } from "../resolve-agent.ts";
 
-/** Starts the agent execution that carries out a step of the leased action, once per attempt. */
+/** Starts, once per attempt, the agent execution that executes a step of the leased action. */
 export function startStepAgent(
   deps: Pick<ServiceDependencies, "store">,
   req: StartStepAgentRequest,
@@ -77,7 +77,10 @@ async function startForStep(
   return stored;
 }
 
-/** Returns the parameters with which the executor would start it now. The agent is looked up again, since the workflow may name another by now. */
+/**
+ * Returns the parameters with which the executor would start it now. Looks up the agent again, since the workflow may
+ * have changed it.
+ */
 async function startParameters(
   tx: WriteTransaction,
   scope: Scope,

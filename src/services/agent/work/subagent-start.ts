@@ -53,7 +53,7 @@ export function startSubagent(
 }
 
 /**
- * Starts a sub-agent of the agent execution whose token the caller has.
+ * Starts a sub-agent of the agent execution that the caller's token belongs to.
  *
  * @returns its id
  * @throws DomainError PERMISSION_DENIED for the token of an environment's other processes
@@ -84,11 +84,11 @@ async function start(
   requireAgentAllowed(policies, agentId);
   if (!canAsk(agent.form)) {
     const parentAgent = await findAgent(tx.db, scope, spec?.agentId ?? "");
-    // A parent that cannot ask itself does without.
+    // A parent that cannot ask for approvals either may start it.
     if (!parentAgent || canAsk(parentAgent.form))
       for (const origin of await findOrigins(tx.db, scope, parent)) requireNothingAsked(policies, origin);
   }
-  // The policy may have changed since the parent was started.
+  // The policy may have changed since the parent started.
   if (spec?.extAgentSettings) requireAgentSettingsAllowed(policies, spec.extAgentSettings);
   requireSubagentQuota(policies, await countOpenSubagents(tx.db, id));
   const environment = await findEnvironment(tx.db, scope, parent.environmentId);

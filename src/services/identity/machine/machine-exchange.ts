@@ -26,8 +26,8 @@ export { ExchangeRefused, type MachineClaims } from "../../../domain/identity/ma
 /** Exchanges tokens of external issuers for tokens of service accounts that trust those issuers. */
 export interface MachineExchange {
   /**
-   * Exchanges a token of an issuer for one of a service account. An issuer's token with an id is accepted only once.
-   * @returns the value, which is stored nowhere, and its lifetime in seconds
+   * Exchanges an issuer's token for one of a service account. An issuer's token with an id is accepted only once.
+   * @returns the value, which is not stored, and its lifetime in seconds
    * @throws ExchangeRefused
    */
   exchange(
@@ -63,7 +63,7 @@ function fitsTrust(row: StoredTrust, { issuer, audiences, all }: MachineClaims):
   return trust.issuer === issuer && audiences.includes(trust.audience) && fitsConditions(trust, all);
 }
 
-/** Creates a token by a trust; undefined if the creator of the trust or the service account may not act. */
+/** Creates a token based on a trust; undefined if the trust's creator or the service account may not act. */
 async function giveToken(tx: WriteTransaction, keys: Keys, trust: StoredTrust, claims: MachineClaims) {
   const scope = { organizationId: trust.organization_id };
   const { creator_account_id } = trust;
@@ -112,7 +112,7 @@ async function requireFirstUse(tx: WriteTransaction, keys: Keys, claims: Machine
   throw new ExchangeRefused("invalid_grant", "the token was exchanged before: each is of use once");
 }
 
-/** Returns the error for claims that match no trust, which is the same if there is no such service account. */
+/** Returns the error for claims that match no trust. It is the same when there is no such service account. */
 function noTrust(): ExchangeRefused {
   const message = "no trust of the service account fits the issuer, the audience and the claims of the token";
   return new ExchangeRefused("invalid_grant", message);
