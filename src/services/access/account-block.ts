@@ -23,8 +23,8 @@ import { revokeExecutionsOfExecutor } from "../workflow/execution/execution-canc
 import { stopEnvironmentsOfAccount } from "./environment-stops.ts";
 
 /**
- * Returns the function that finds the locks of a change of an account: that of all accounts, so that it cannot join
- * another organization meanwhile, and those of the organizations that it is or was a member of.
+ * Returns the function that finds the locks for a change of an account: the lock of all accounts, so that it cannot
+ * join another organization in the meantime, and those of the organizations that it is or was a member of.
  */
 export function locksOfAccount(accountId: string): (db: Reader) => Promise<Lock[]> {
   return async (db) => {
@@ -34,12 +34,11 @@ export function locksOfAccount(accountId: string): (db: Reader) => Promise<Lock[
 }
 
 /**
- * Blocks an account and stops everything that acts for it. Its access, tokens and
- * agent executions end in this transaction. Environments and executions that are too
- * many for it are stopped by jobs/stops.ts. The caller of the function has checked the
- * permission.
+ * Blocks an account and stops everything that acts for it. Its access, tokens and agent executions end in this
+ * transaction. jobs/stops.ts stops the environments and executions that exceed the transaction's budget. The caller
+ * must have checked the permission.
  *
- * @returns the receipt; for an account that is blocked already, that of the first block
+ * @returns the receipt; for an account that is already blocked, the receipt of the first block
  * @throws DomainError NOT_FOUND, or LAST_ADMINISTRATOR of one of its organizations
  */
 export async function blockAccount(
@@ -97,8 +96,8 @@ export async function blockAccount(
 }
 
 /**
- * Unblocks an account. It can act again, but what the block stopped or revoked stays
- * so. An account that is not blocked does not change.
+ * Unblocks an account. It can act again, but what the block stopped or revoked remains so. Nothing changes for an
+ * account that is not blocked.
  *
  * @throws DomainError NOT_FOUND
  */
@@ -139,11 +138,11 @@ async function stopAgentExecutionsOfAccount(
 }
 
 /**
- * Stops the executions that run as an account, in all organizations. Its workflows
- * need no change: getExecutorAsCaller rejects a blocked account.
+ * Stops the executions that run as an account, in all organizations. Its workflows need no change:
+ * getExecutorAsCaller rejects a blocked account.
  *
- * @returns the organizations with stopped executions, and by organization id the
- *   workflows whose executor is blocked now
+ * @returns the organizations with stopped executions, and by organization id the workflows whose executor is now
+ * blocked
  */
 async function revokeExecutionsOfAccount(
   tx: WriteTransaction,

@@ -22,7 +22,7 @@ import type { ServiceDependencies } from "../call/dependencies.ts";
 import { blockAccount, locksOfAccount, unblockAccount } from "./account-block.ts";
 import { recordedAsMember } from "./recorded-member.ts";
 
-/** The service of accounts: the logins of people, who may be members of several organizations. */
+/** Serves accounts: the logins of people, who may be members of several organizations. */
 export class AccountService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -76,9 +76,8 @@ async function requireAdministratorOf(
 }
 
 /**
- * Returns the part of a receipt that the caller may see. It leaves out tokens of
- * organizations that the caller does not administer, and tokens that have been deleted
- * since.
+ * Returns the part of a receipt that the caller may see. Omits tokens of organizations that the caller does not
+ * administer, and tokens that have been deleted since.
  */
 async function visibleReceipt(
   tx: WriteTransaction,

@@ -29,9 +29,8 @@ export interface StoppedEnvironments {
 }
 
 /**
- * Stops the active environments of an account in all organizations. Those that exceed
- * the row budget of one transaction are left to jobs/stops.ts. The count includes
- * environments that are stopping already.
+ * Stops the active environments of an account in all organizations. jobs/stops.ts stops those that exceed the row
+ * budget of one transaction. The count includes environments that are already stopping.
  */
 export async function stopEnvironmentsOfAccount(
   tx: WriteTransaction,
@@ -43,7 +42,7 @@ export async function stopEnvironmentsOfAccount(
   for (const { userId, organizationId } of await findUsersOfAccount(tx.db, accountId)) {
     const scope = { organizationId };
     let isAny = false;
-    // Counted before the first stop: an environment without a runner no longer counts as started afterwards.
+    // Counted before the first stop, because a stopped environment without a runner no longer counts as started.
     for await (const environment of findActiveEnvironments(tx, scope, userId)) {
       isAny = true;
       if (wasStarted(environment)) count += 1;

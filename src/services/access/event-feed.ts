@@ -16,12 +16,12 @@ export const EVENTS_PER_READ = 100;
 /** Maximum number of agent executions for which a reader caches whether they are shared with it. */
 const KNOWN_EXECUTIONS = 100;
 
-/** The present rights of a reader of events. */
+/** The current rights of a reader of events. */
 export interface EventReader {
-  /** The caller with its present role. */
+  /** The caller with its current role. */
   readonly caller: Caller;
   readonly policies: Policies;
-  /** Returns whether an event is of an agent execution that is shared with a group of the caller. */
+  /** Returns whether an event is about an agent execution that is shared with a group of the caller. */
   mayReadShared(event: EventDescription): Promise<boolean>;
 }
 
@@ -35,8 +35,8 @@ export interface EventFeed {
    */
   read(after: number, isCatchingUp: boolean): Promise<EventPage>;
   /**
-   * Returns the present rights of a caller. They are cached until rights in the
-   * organization change, so that a stream can check them before each event.
+   * Returns the current rights of a caller. They are cached until rights in the organization change, so that a stream
+   * can check them before each event.
    *
    * @throws DomainError UNAUTHENTICATED or ACCOUNT_BLOCKED for a token that is no longer valid
    */
@@ -81,7 +81,7 @@ function createFeed(
   let unsubscribe: (() => void)[] = [];
   return {
     subscribe(wake) {
-      // Registered first, so that a woken stream does not see cached rights from before the change.
+      // Registered first: a woken stream must not see rights that were cached before the change.
       if (streams.size === 0) {
         unsubscribe = [onChange(rightsOf(scope), invalidateRights), onChange(eventsOf(scope), wakeAll)];
       }
@@ -130,7 +130,7 @@ function createFeed(
         const executionId = await findExecutionOfEvent(db, scope, event);
         if (executionId === undefined) return false;
         const answer = known.get(executionId) ?? isSharedWith(db, present, policiesInForce, executionId);
-        // One execution has many events; the oldest are forgotten.
+        // One execution has many events. The oldest entries are evicted.
         known.delete(executionId);
         known.set(executionId, answer);
         const [oldest] = known.keys();

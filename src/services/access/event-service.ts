@@ -11,7 +11,7 @@ import { getAuditLog, listAuditLogs } from "../record/audit-log-list.ts";
 import { createEventFeeds, type EventFeeds } from "./event-feed.ts";
 import { watchEvents } from "./event-watch.ts";
 
-/** The service of an organization's record: the audit log and the stream of events. */
+/** Serves an organization's record: the audit log and the stream of events. */
 export class EventService implements ServiceImpl<typeof Contract> {
   readonly #deps: StreamDependencies;
 

@@ -21,7 +21,7 @@ environmentChanged.set(async (tx, scope, before, after) => {
   return async () => {
     const areChanged = await applyToAgents();
     if (after) return;
-    // The end of an agent execution also ends its approvals, so they are read again.
+    // Ending an agent execution also ended its approvals, so read them again.
     const approvals = areChanged ? await findApprovalsOfPushes(tx.db, scope, before.id) : found;
     await removeApprovalsOfPushes(tx, scope, approvals);
     await removeUnownedPullRequests(tx, scope, before.id);
@@ -29,7 +29,7 @@ environmentChanged.set(async (tx, scope, before, after) => {
 });
 approvalEnded.set(async (tx, scope, approval) => {
   const isOfStep = approval.asker?.stepIndex !== undefined;
-  // The caller that asked for a push carries it out with another call.
+  // The caller that asked for a push executes it in another call.
   if (approval.kind === ApprovalKind.PUSH && !isOfStep) return;
   if (approval.kind === ApprovalKind.STEP && !isOfStep) return applyForkApproval(tx, scope, approval);
   await (isOfStep ? applyStepApproval(tx, scope, approval) : deliverApproval(tx, scope, approval));

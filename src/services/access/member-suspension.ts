@@ -19,8 +19,8 @@ const USER_SUSPENDED = {
 
 /**
  * Suspends a member of the scope's organization and ends everything that acts for it there. Its tokens are revoked
- * permanently; its agent executions and the executions that run as it end at once. Environments that are too many for
- * one transaction are stopped by jobs/stops.ts.
+ * permanently; its agent executions and the executions that run as it end immediately. jobs/stops.ts stops the
+ * environments that exceed one transaction.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
  */

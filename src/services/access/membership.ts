@@ -28,11 +28,11 @@ const USER_LEFT = {
 } as const;
 
 /**
- * Adds an account to the scope's organization. An account that left earlier gets its
- * former user id, and so owns its former resources again.
+ * Adds an account to the scope's organization. An account that left earlier gets its former user id, and so owns its
+ * former resources again.
  *
- * @param newUserId the user id of an account that was no member before
- * @returns the member; undefined when the account is a member already
+ * @param newUserId the user id for an account that was never a member
+ * @returns the member; undefined when the account is already a member
  */
 export async function joinOrganization(
   tx: WriteTransaction,
@@ -75,11 +75,9 @@ export async function setMemberRole(
 }
 
 /**
- * Ends a membership of the scope's organization. The user's resources stay and keep
- * it as their creator. Its tokens are removed, so that they do not become valid again
- * when the account rejoins. Its host credentials, secrets, drafts of reviews and group
- * memberships are removed too. Its agent executions and the executions that run as the
- * user stop at once.
+ * Ends a membership of the scope's organization. The user's resources remain and keep it as their creator. Removes
+ * its tokens, which must not become valid again when the account rejoins, and its host credentials, secrets, drafts
+ * of reviews and group memberships. Its agent executions and the executions that run as the user stop immediately.
  *
  * @throws DomainError NOT_FOUND or LAST_ADMINISTRATOR
  */
@@ -99,7 +97,10 @@ export async function removeMembership(tx: WriteTransaction, scope: Scope, userI
   await updateMember(tx, scope, member, { ...member, left_at: tx.now });
 }
 
-/** Requires another administrator. Counted in the transaction of the change, so that two concurrent ones cannot remove the last two. */
+/**
+ * Requires another administrator. It counts in the transaction of the change: two concurrent changes cannot remove
+ * the last two.
+ */
 export async function requireAnotherAdministrator(
   tx: WriteTransaction,
   scope: Scope,

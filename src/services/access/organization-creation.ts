@@ -38,7 +38,7 @@ export function createOrganizationWithToken(store: Store, keys: Keys, request: O
 }
 
 /**
- * Creates the organization of the first start in the same way.
+ * Like {@link createOrganizationWithToken}, for the organization of the first start.
  *
  * @returns undefined if an organization exists or existed: another server may have created the first one
  */
@@ -106,7 +106,7 @@ export interface OperatorTokenRequest {
 /**
  * Creates a personal access token for a user of any organization, as the operator.
  *
- * @returns the token's value, which is stored nowhere
+ * @returns the token's value, which is not stored
  * @throws DomainError NOT_FOUND; VALUE_UNUSABLE for a lifetime that is too long
  */
 export function createTokenAsOperator(
@@ -132,7 +132,7 @@ export function createTokenAsOperator(
  * Creates a link with which a user of any organization signs in once, within 15 minutes, as the operator.
  *
  * @param operation name of the command, for the audit log
- * @returns the secret of the link, which is stored nowhere
+ * @returns the secret of the link, which is not stored
  * @throws DomainError NOT_FOUND
  */
 export function createSignInLinkAsOperator(

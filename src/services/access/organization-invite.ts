@@ -38,7 +38,7 @@ import { recordedAsMember } from "./recorded-member.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store" | "keys" | "now">;
 
-/** Creates the invite of an organization, which invalidates the earlier one. */
+/** Creates the invite of an organization and invalidates the previous one. */
 export async function createInvite(
   tx: WriteTransaction,
   scope: Scope,
@@ -54,14 +54,14 @@ export async function createInvite(
   return { invite: inviteMessage(value, facts) };
 }
 
-/** Returns the invite that accounts can join with now, with its id. @throws DomainError NOT_FOUND */
+/** Returns the currently valid invite, with its id. @throws DomainError NOT_FOUND */
 export async function getInvite(tx: WriteTransaction, scope: Scope, keys: Keys) {
   const invite = requireUsableInvite(await findInvite(tx.db, scope), tx.now);
   recordInviteRead(tx, scope);
   return { invite: inviteMessage(keys.open(invite.key_id, invite.sealed, placeOf(invite.id)), invite) };
 }
 
-/** Returns the organization of an invite. @throws DomainError NOT_FOUND for one that nobody can join with */
+/** Returns the organization of an invite. @throws DomainError NOT_FOUND for an invite that is not valid */
 export async function getInviteSummary(
   deps: Dependencies,
   { inviteId }: GetOrganizationInviteSummaryRequest,
@@ -70,7 +70,7 @@ export async function getInviteSummary(
   return { ...named, organizationMemberCount: await countMembers(deps.store.reader, named) };
 }
 
-/** Returns the organization of an invite, for everyone who has its id. @throws DomainError as getInviteSummary */
+/** Returns the organization of an invite, to anybody who has its id. @throws DomainError as getInviteSummary */
 export async function findInviteSummary({ store, keys, now }: Dependencies, inviteId: string) {
   const db = store.reader;
   const { organization_id: organizationId } = await findUsable(db, keys, inviteId, now());
@@ -82,8 +82,8 @@ export async function findInviteSummary({ store, keys, now }: Dependencies, invi
  * Makes the caller's account a member of the organization of an invite, or of one whose invite domains include the
  * domain of an address of the account that a sign-in provider has verified.
  *
- * @throws DomainError NOT_FOUND for an invite that nobody can join with, and for an organization that the account does
- *   not join in this way; PERMISSION_DENIED if only SCIM adds members
+ * @throws DomainError NOT_FOUND for an invalid invite, and for an organization that the account cannot join this way;
+ * PERMISSION_DENIED if only SCIM adds members
  */
 export function joinOrganizationAs(
   { store, keys }: Dependencies,
@@ -116,7 +116,7 @@ export function joinOrganizationAs(
       return { member: memberMessage(facts) };
     },
     {
-      // Also locks the account, so that it is not blocked meanwhile.
+      // Also locks the account, so that it is not blocked in the meantime.
       alsoLocks: async (db) => {
         if (organizationId !== undefined) return [null, organizationId];
         const invite = await findInviteByHash(db, hash);
@@ -128,7 +128,7 @@ export function joinOrganizationAs(
 
 /**
  * Requires that an account may join by the domain of its address. One that left or was removed needs an invite:
- * otherwise a removed person could come back at once.
+ * otherwise a removed person could return immediately.
  */
 async function requireDomain(
   db: Reader,

@@ -43,7 +43,7 @@ import { previewPolicies } from "./policy-preview.ts";
 import { recordedAsMember } from "./recorded-member.ts";
 import { previewRetention } from "./retention/retention-preview.ts";
 
-/** The service of organizations, their members and their policies. */
+/** Serves organizations, their members and their policies. */
 export class OrganizationService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 

@@ -62,7 +62,7 @@ interface Preview extends Snapshot {
 }
 
 /**
- * Returns the effects that a change of policies would have, found with the functions that enforce policies.
+ * Returns the effects that a change of policies would have. It uses the functions that enforce policies.
  * @throws DomainError as changedPolicies
  */
 export async function previewPolicies(
@@ -165,7 +165,7 @@ async function previewWorkflows(preview: Preview): Promise<boolean> {
     if (spec?.deleting || !executor) return;
     if (!roles.has(executor.id)) roles.set(executor.id, await roleOf(preview, executor));
     const role = roles.get(executor.id);
-    // The executor may not act, so a start is rejected regardless of the policies.
+    // The executor may not act: a start fails regardless of the policies.
     if (!role) return;
     effects.check({ id: workflow.id, name: metadata.name }, what, (policies) => {
       for (const { context } of spec?.triggers ?? [])
@@ -237,7 +237,8 @@ async function previewProjects({ store, caller, effects, after }: Preview): Prom
 }
 
 /**
- * Checks the resources of rows within the limits, and yields to the event loop in between, since each may have megabytes.
+ * Checks the resources of rows within the limits. It yields to the event loop in between, since each may have
+ * megabytes.
  *
  * @returns whether all were checked
  */

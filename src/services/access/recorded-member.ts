@@ -3,8 +3,9 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { type Actor, SYSTEM, type WriteTransaction } from "../../store/store.ts";
 
 /**
- * Returns a write that records changes in other organizations under the caller's user id in that organization, or
- * under the system if it has none there: each audit trail names only members of its own organization.
+ * Returns a write for changes in other organizations. It records them under the caller's user id in that
+ * organization, or under the system if the caller has none there: each audit trail names only members of its own
+ * organization.
  *
  * @param userIdIn returns the user id of the caller's account in an organization
  */

@@ -34,7 +34,9 @@ import {
   type QuestionDependencies,
 } from "../environment/environment-question.ts";
 
-/** Failures that say nothing about the repository: this server did not answer the runner, or the runner itself failed. */
+/**
+ * Failures that say nothing about the repository: this server did not answer the runner, or the runner itself failed.
+ */
 const RUNNER_FAILURES = new Set(["refused_by_service", "runner_fault", "command_not_started"]);
 
 /** Maximum time for a runner to read a remote (contract, ParseContextURL). */
@@ -101,7 +103,7 @@ async function readRemote(
     question: { case: "readRemote", value },
     answer: "remoteRead",
     waitMs: READ_MS,
-    // Otherwise callers that disconnect could make the runner read more remotes at a time than it may.
+    // Otherwise callers that disconnect could make the runner read more remotes at the same time than it may.
     isLeft: true,
   });
   if (RUNNER_FAILURES.has(read.failure?.reason ?? "")) throw runnerUnreachable("answer_failed");
@@ -140,7 +142,7 @@ function askedRunner(runnerId: string): AskedRunner {
   };
 }
 
-/** Returns what is known about the revision: from the page's address, and from the remote. */
+/** Returns what the page's address and the remote say about the revision. */
 function revisionOf(target: Target, read: RemoteRead | undefined) {
   if (target.kind === "commit") return { commit: target.hash };
   if (read) return { branch: read.branch, tag: read.tag, commit: read.commit };

@@ -31,12 +31,10 @@ const RUNNER_REMOVED = {
 } as const;
 
 /**
- * Removes a runner and everything that depends on it: its environments, the entries of
- * projects for its classes, its prebuilds, classes and tokens, and the host credentials
- * stored for it. Work that it holds returns to the queue. Work that only it could do
- * fails, except actions that it would have continued after an approval; so do agent
- * executions in its environments or routed to it. Referring rows are removed before the
- * rows that they refer to.
+ * Removes a runner and everything that depends on it: its environments, the entries of projects for its classes, its
+ * prebuilds, classes and tokens, and the host credentials stored for it. Work that it holds returns to the queue.
+ * Work that only it could do fails, except actions that it would have continued after an approval. Agent executions
+ * in its environments or routed to it fail too. Referring rows are removed before the rows that they refer to.
  */
 export async function removeRunnerWithDependents(
   tx: WriteTransaction,
@@ -98,8 +96,8 @@ async function endLeasesOfRunner(tx: WriteTransaction, scope: Scope, runnerId: s
 }
 
 /**
- * Fails the work that is bound to a runner or to one of its classes. The environments
- * and classes must have been removed before, so that no new work is queued for them.
+ * Fails the work that is bound to a runner or to one of its classes. The environments and classes must already be
+ * removed, so that no new work is queued for them.
  */
 async function failWorkOfRunner(
   tx: WriteTransaction,

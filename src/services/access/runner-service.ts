@@ -40,7 +40,7 @@ import { listRunners } from "../runner/runner-list.ts";
 import { checkRepositoryAccess, parseContextUrl } from "./remote-read.ts";
 import { deleteEnvironmentsOfRunner, removeRunnerWithDependents } from "./runner-removal.ts";
 
-/** The service of runners, which run an organization's environments. */
+/** Serves runners, which run an organization's environments. */
 export class RunnerService implements ServiceImpl<typeof Contract> {
   readonly #deps: StreamDependencies;
 
@@ -74,7 +74,7 @@ export class RunnerService implements ServiceImpl<typeof Contract> {
       if (runner) await updateRunner(tx, caller, stored.runner, { ...stored, runner });
       return {};
     };
-    // Exempt from the quota unless the name changes: the phase of a paused runner is only two bytes longer.
+    // Exempt from the quota unless the name changes: pausing a runner adds only two bytes.
     return writeAsCaller(this.#deps.store, ctx, change, { isExempt: req.name === undefined || undefined });
   }
 
@@ -112,7 +112,7 @@ async function deleteMostEnvironments(store: Store, ctx: HandlerContext, runnerI
   let isDone = false;
   while (!isDone) {
     isDone = await writePartAsCaller(store, ctx, async (tx, caller) => {
-      // If another request with this idempotency key has succeeded, its response is replayed later.
+      // Another request with this idempotency key has succeeded: its response is replayed later.
       if (await findReplay(tx, ctx, caller, operationOf(ctx))) return true;
       requireRunnerDeletable(await getRunner(tx, caller, runnerId));
       const limit = MAX_ENVIRONMENTS_AT_REMOVAL + 1;

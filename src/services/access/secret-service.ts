@@ -47,7 +47,7 @@ import { listPage } from "../call/page.ts";
 import { sealSecretValue } from "../policy/secret-value.ts";
 import { hasRole } from "../policy/shared-role.ts";
 
-/** The service of secrets, whose values leave the server only to runners. */
+/** Serves secrets, whose values leave the server only to runners. */
 export class SecretService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -119,7 +119,7 @@ export class SecretService implements ServiceImpl<typeof Contract> {
 /**
  * Returns a secret that the caller may change.
  *
- * @throws DomainError NOT_FOUND, also for one that the caller may not see; PERMISSION_DENIED
+ * @throws DomainError NOT_FOUND, also when the caller may not see it; PERMISSION_DENIED
  */
 async function getManagedSecret(
   tx: WriteTransaction,

@@ -42,7 +42,7 @@ import { createServiceAccountToken } from "../identity/service-account-token.ts"
 import { removeHostTokensOf } from "../runner/host-token.ts";
 import { revokeExecutionsOfExecutor } from "../workflow/execution/execution-cancel.ts";
 
-/** The service of service accounts, which are members of an organization without being people, and of their tokens. */
+/** Serves service accounts, which are members of an organization without being people, and their tokens. */
 export class ServiceAccountService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 

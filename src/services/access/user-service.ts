@@ -35,7 +35,7 @@ import { listPage } from "../call/page.ts";
 import { createPersonalToken } from "../identity/personal-token.ts";
 import { liftSuspension, suspendMember } from "./member-suspension.ts";
 
-/** The service of users: who they are, their suspension, and their own personal access tokens. */
+/** Serves users: who they are, their suspension, and their own personal access tokens. */
 export class UserService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -111,7 +111,7 @@ export class UserService implements ServiceImpl<typeof Contract> {
         validForMs(req.validFor),
         tx.now,
       );
-      // The time of the last use is no part of the stored form.
+      // The time of the last use is not stored with the token.
       const { lastUsed: _, ...stored } = token;
       const body = toBody(PersonalAccessTokenSchema, stored);
       await updateTokenEnd(tx, caller, found, { expiresAt: expiresAtMs, body });

@@ -10,7 +10,7 @@ import { operationOf, requireOwnership } from "../call/call.ts";
 import { requireOwnershipOrRole, requireOwnershipOrRoleFor } from "../policy/shared-role.ts";
 
 /**
- * Returns a workflow that the caller owns: as its creator or an administrator. Roles of groups do not count.
+ * Returns a workflow that the caller owns, as its creator or as an administrator. Group roles do not count.
  *
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */
@@ -26,8 +26,7 @@ export async function getOwnedWorkflow(
 }
 
 /**
- * Returns a workflow that the caller may change: as its creator, an administrator or a member of a group with the
- * role for it.
+ * Returns a workflow that the caller may change, as its creator, as an administrator or through a group's role.
  *
  * @throws DomainError NOT_FOUND, PERMISSION_DENIED
  */
@@ -60,8 +59,8 @@ export async function getStartableWorkflow(
 }
 
 /**
- * Requires that the caller may start a workflow: as its creator, as an administrator, or as a member of a group with
- * the role for it. The role is not sufficient for a workflow that runs as another person.
+ * Requires that the caller may start a workflow, as its creator, as an administrator, or through a group's role. The
+ * role is not sufficient for a workflow that runs as another person.
  *
  * @throws DomainError PERMISSION_DENIED
  */

@@ -8,7 +8,7 @@ import {
 import { reencryptRows } from "../policy/reencryption.ts";
 import { openWebhookSecrets, sealWebhookSecrets, type WebhookSecrets } from "./webhook-secret.ts";
 
-/** The error for a webhook secret that cannot be decrypted: its row was changed outside of the server. */
+/** The error for a webhook secret that cannot be decrypted, because its row was changed outside the server. */
 export class DamagedWebhookSecret extends Error {
   override readonly name = "DamagedWebhookSecret";
 
@@ -20,9 +20,8 @@ export class DamagedWebhookSecret extends Error {
 }
 
 /**
- * Re-encrypts every webhook secret that is encrypted with a former key. It may be
- * interrupted at any time and called again. Previous secrets that are no longer valid
- * are dropped.
+ * Re-encrypts every webhook secret that is encrypted with a former key. It may be interrupted and called again at any
+ * time. Drops previous secrets that are no longer valid.
  *
  * @returns the number of workflows with re-encrypted secrets
  * @throws DamagedWebhookSecret; the secrets before it are re-encrypted

@@ -77,9 +77,8 @@ export async function createWebhookSecret(
 }
 
 /**
- * Returns the secrets with which a delivery to a workflow may be signed at `now`
- * (milliseconds since 1970 UTC), the newest first; none for an unknown workflow. They
- * do not leave the server, so the read is not recorded.
+ * Returns the secrets that may sign a delivery to a workflow at `now` (milliseconds since 1970 UTC), newest first;
+ * none for an unknown workflow. They do not leave the server, so the read is not recorded.
  */
 export async function findValidWebhookSecrets(
   db: Reader,

@@ -11,11 +11,10 @@ import { findEnvironmentClasses } from "../../store/runner/environment-class.ts"
 import type { Reader, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
- * Checks that the organization has the resources that contexts name.
+ * Checks that the resources that contexts name exist in the organization.
  *
- * @throws DomainError NOT_FOUND for a project or environment class that it does not
- *   have; PENDING_DELETION for a project that is marked for removal; PHASE_UNSUITABLE
- *   for a class that is disabled
+ * @throws DomainError NOT_FOUND for an unknown project or environment class; PENDING_DELETION for a project that is
+ * marked for removal; PHASE_UNSUITABLE for a disabled class
  */
 export async function checkContextReferences(
   db: Reader,
@@ -37,12 +36,11 @@ export async function checkContextReferences(
 }
 
 /**
- * Checks that the caller may make a subject the executor. An unchanged executor need
- * not be checked: that happens when the workflow starts.
+ * Checks that the caller may make a subject the executor. An unchanged executor is not checked here but when the
+ * workflow starts.
  *
- * @throws DomainError VALUE_UNUSABLE for any subject but the caller and service
- *   accounts; NOT_FOUND for a service account that the organization does not
- *   have; EXECUTOR_UNFIT for one that is suspended
+ * @throws DomainError VALUE_UNUSABLE for subjects other than the caller and service accounts; NOT_FOUND for an
+ * unknown service account; EXECUTOR_UNFIT for a suspended one
  */
 export async function checkExecutor(
   { db, now }: WriteTransaction,

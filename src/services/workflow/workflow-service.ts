@@ -57,7 +57,7 @@ import { redeliverWorkflowTriggerEvent } from "./trigger/trigger-redelivery.ts";
 import { getWorkflowWebhookSecret, rotateWorkflowWebhookSecret } from "./webhook-secret.ts";
 import { changeWorkflow, createWorkflow, getWorkflow } from "./workflow-write.ts";
 
-/** The service of workflows and their executions. */
+/** Serves workflows and their executions. */
 export class WorkflowService implements ServiceImpl<typeof Contract> {
   readonly #deps: StreamDependencies;
 

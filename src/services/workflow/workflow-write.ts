@@ -89,7 +89,7 @@ export function changeWorkflow(
   return writeAsCaller(store, ctx, change, { isExempt: onlyDisables(asked) || undefined });
 }
 
-/** Returns a request whose triggers have all settings of this release filled in. */
+/** Returns a request whose triggers have the setting for fork work filled in. */
 function writtenRequest<T extends CreateWorkflowRequest | UpdateWorkflowRequest>(
   tx: WriteTransaction,
   req: T,
@@ -101,7 +101,9 @@ function toResponseForm(workflow: Workflow, baseUrl: string, now: number): Workf
   return withNextInstants(withWebhookUrl(workflow, baseUrl), now);
 }
 
-/** Checks the parts of a workflow that a request writes. Unchanged parts may have become unusable and are not checked. */
+/**
+ * Checks the parts of a workflow that a request writes. Unchanged parts may have become unusable and are not checked.
+ */
 async function checkContent(
   tx: WriteTransaction,
   caller: Caller,

@@ -39,10 +39,10 @@ import { findExecution } from "../../../store/workflow/workflow-execution.ts";
 /** Number of events read at a time. */
 const EVENTS_PER_READ = 100;
 
-/** Number of sequence numbers searched at a time for events of certain kinds, which may be rare. */
+/** How many sequence numbers to search at a time for events of certain kinds, which may be rare. */
 const NUMBERS_PER_READ = 10_000;
 
-/** Maximum number of waiting entries; further events wait in the record, which contains them anyway. */
+/** Maximum number of waiting entries. Further events wait in the record, which contains them anyway. */
 const MAX_WAITING = 100;
 
 /** Number of skipped events after which the position in the record is stored. */
@@ -55,8 +55,8 @@ interface Taken {
 }
 
 /**
- * Adds the next events of a subscription to its ledger, each once and in order. The entries and the position in the
- * record up to which events were read are stored in one commit.
+ * Adds the next events of a subscription to its ledger, each once and in order. One commit stores the entries and the
+ * position up to which the record was read.
  *
  * @param mustUpdate true to store the position even if no event is added
  */
@@ -120,7 +120,7 @@ async function nextEvents(
   return { taken, reached: Math.max(last, pruned) };
 }
 
-/** Returns the event that tells a subscription that events were removed before it could receive them. */
+/** Returns the event that informs a subscription that events were removed before it could receive them. */
 function historyPruned({ organizationId }: Scope, sequence: number, at: number | undefined): Taken {
   return {
     kind: HISTORY_PRUNED,
@@ -150,8 +150,8 @@ function newDelivery(tx: WriteTransaction, subscriptionId: string, { kind, event
 }
 
 /**
- * Returns the moment of a resource's life that an event is about; undefined for other changes. The phase is read from
- * the record of the change; whether an ended resource has failed is read from the present resource.
+ * Returns the moment of a resource's life that an event is about; undefined for other changes. The phase comes from
+ * the record of the change. Whether an ended resource failed comes from the current resource.
  */
 async function findMoment(db: Reader, scope: Scope, event: EventRow): Promise<Moment | undefined> {
   const { resourceType, operation } = event;

@@ -85,8 +85,8 @@ async function findTrace(
 }
 
 /**
- * Stores the outcome of an attempt: the delivery's state, its next attempt, and since when its target has been failing.
- * If the target fails for too long, or reports that it is gone, the subscription is paused, which is recorded.
+ * Stores the outcome of an attempt: the delivery's state, its next attempt, and since when its target has been
+ * failing. If the target fails for too long or reports that it is gone, pauses the subscription and records that.
  *
  * @param random number from 0 to below 1
  */
@@ -120,14 +120,14 @@ function attempted(before: EventDelivery, result: AttemptResult, now: number, ra
   const attempts = [...before.attempts, attempt].slice(-KEPT_ATTEMPTS);
   const { nextAttemptAt: _, ...delivery } = before;
   if (isAccepted(result)) return { ...delivery, attempts, state: State.DELIVERED };
-  // A redelivery that somebody requested is tried only once; that person sees its result.
+  // A requested redelivery is tried only once; the person who requested it sees the result.
   const next =
     before.state === State.PENDING ? nextAttemptAt(attempts.length, result, now, random) : undefined;
   if (next === undefined) return { ...delivery, attempts, state: State.FAILED };
   return { ...delivery, attempts, state: State.PENDING, nextAttemptAt: timestampFromMs(next) };
 }
 
-/** Returns the time of the next attempt; 0, which means at once, for a redelivery and when nothing waits. */
+/** Returns the time of the next attempt: 0 (immediately) for a redelivery and when nothing waits. */
 async function nextDueAt(db: Reader, scope: Scope, id: string): Promise<number> {
   const next = await findNextUnsent(db, scope, id);
   return next?.state === State.PENDING ? dueAt(next) : 0;

@@ -49,11 +49,11 @@ import { newSubscriptionSecret, openTarget, sealTarget } from "./subscription-se
 
 /** The dependencies of the service of event subscriptions. */
 export interface EventSubscriptionDependencies extends ServiceDependencies {
-  /** The hosts to which events may go over http, and at addresses that are not public. */
+  /** The hosts that events may be sent to over http or at non-public addresses. */
   readonly eventHosts: AllowedHosts;
 }
 
-/** The service of subscriptions by which an organization's events are sent to addresses outside. */
+/** Serves subscriptions, which send an organization's events to external addresses. */
 export class EventSubscriptionService implements ServiceImpl<typeof Contract> {
   readonly #deps: EventSubscriptionDependencies;
 
@@ -162,7 +162,7 @@ export class EventSubscriptionService implements ServiceImpl<typeof Contract> {
       const { subscription } = await getSubscription(tx.db, caller, before.eventSubscriptionId);
       requireActive(subscription);
       const eventDelivery = clone(EventDeliverySchema, before);
-      // A pending delivery keeps its place in the order; only its wait for the next attempt ends.
+      // A pending delivery keeps its position; only its wait for the next attempt ends.
       if (before.state !== EventDeliveryState.PENDING) eventDelivery.state = EventDeliveryState.REDELIVERING;
       eventDelivery.nextAttemptAt = timestampFromMs(tx.now);
       await updateDelivery(tx, caller, eventDelivery);

@@ -12,15 +12,15 @@ import { reencryptRows } from "../../policy/reencryption.ts";
 export interface TargetSecrets {
   readonly url: string;
   readonly secret: string;
-  /** The secret before it, and the end of its validity: milliseconds since 1970 UTC, exclusive. */
+  /** The previous secret and the end of its validity: milliseconds since 1970 UTC, exclusive. */
   readonly former: { readonly secret: string; readonly until: number } | undefined;
 }
 
-/** Returns a new secret in the form of Standard Webhooks. */
+/** Returns a new secret in the format of Standard Webhooks. */
 export const newSubscriptionSecret = (keys: Pick<Keys, "randomSecret">): string =>
   newWebhookSecret(keys.randomSecret());
 
-/** Returns the secrets with which a delivery is signed at a time, the newest first. */
+/** Returns the secrets that sign a delivery at a given time, newest first. */
 export function secretsAt({ secret, former }: TargetSecrets, now: number): string[] {
   return former && now < former.until ? [secret, former.secret] : [secret];
 }
@@ -66,7 +66,7 @@ function associatedData(row: string, column: Column) {
   return { table: "event_subscription", row, column };
 }
 
-/** The error for a subscription that cannot be decrypted: its row was changed outside of the server. */
+/** The error for a subscription that cannot be decrypted, because its row was changed outside the server. */
 export class DamagedSubscription extends Error {
   override readonly name = "DamagedSubscription";
 
@@ -78,8 +78,8 @@ export class DamagedSubscription extends Error {
 }
 
 /**
- * Re-encrypts every subscription that is encrypted with a former key. It may be interrupted at any time and called
- * again. Former secrets that are no longer valid are dropped.
+ * Re-encrypts every subscription that is encrypted with a former key. It may be interrupted and called again at any
+ * time. Drops former secrets that are no longer valid.
  *
  * @returns the number of re-encrypted subscriptions
  * @throws DamagedSubscription; the subscriptions before it are re-encrypted

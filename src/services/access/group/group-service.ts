@@ -69,7 +69,7 @@ import {
   listRoleAssignments,
 } from "./role-assignments.ts";
 
-/** The service of groups and their members. */
+/** Serves groups and their members. */
 export class GroupService implements ServiceImpl<typeof Contract> {
   readonly #deps: ServiceDependencies;
 
@@ -125,7 +125,7 @@ export class GroupService implements ServiceImpl<typeof Contract> {
       isManaged: filter?.systemManaged,
       search: fold(filter?.search ?? ""),
     };
-    // There are no groups for single shares, and a resource that the caller may not read must not be revealed.
+    // Shares with single subjects have no groups, and a resource that the caller may not read must not be revealed.
     const isNone = filter?.directShare === true || !isKnown;
     const { rows, page } = await listPage(this.#deps, caller, {
       operation: "ListGroups",

@@ -17,9 +17,9 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 
 /**
  * Sets the group memberships of a user according to an identity provider's claims. Memberships that people or another
- * provider added stay. A group that does not exist is created and managed by the provider.
+ * provider added remain. A missing group is created and managed by the provider.
  * @param provider short stable name of the provider, such as `oidc:corporate`
- * @param groupNames every group in the user's present claims; letter case is ignored
+ * @param groupNames every group in the user's current claims; letter case is ignored
  * @returns the names that cannot be group names, or that exceed a limit; the others are set
  */
 export async function setProviderMemberships(

@@ -190,7 +190,7 @@ async function getChangeableAssignment(
   return { assignment, resource };
 }
 
-/** Returns the only subject that may read the events of a resource's assignments; null for everybody. */
+/** Returns the only subject that may read the events of a resource's assignments; null when everybody may. */
 function ownerOf({ type, creator }: ShareableResource): string | null {
   return type === "agent_execution" ? (creator?.id ?? "") : null;
 }

@@ -81,7 +81,7 @@ export async function openPullRequest(
   return finish(deps, ctx, known, { push, ...(pullRequest && { pullRequest }) });
 }
 
-/** Ends an operation. @param known the push that was carried out; undefined if none was */
+/** Ends an operation. @param known the push that was made; undefined for none */
 function finish<T>(
   { store }: PushDependencies,
   ctx: HandlerContext,
@@ -112,17 +112,17 @@ type PushRequest = Pick<
 /** A requested pull request; its base may be left to the remote. */
 type WantedPullRequest = Omit<OpenedRequest, "branch" | "headSha" | "remote">;
 
-/** The state of a push. */
+/** The progress of a push. */
 interface Pushed {
   readonly push: MessageInitShape<typeof EnvironmentPushSchema>;
   readonly pullRequest?: FollowedPullRequest | undefined;
-  /** The push with its commit; undefined if there was nothing to do, or people are asked. */
+  /** The push with its commit; undefined if there was nothing to do, or if people must decide. */
   readonly known?: KnownPush;
 }
 
 /**
- * Inspects a push, decides on it, carries it out, and opens the pull request. Each step continues from what an earlier,
- * interrupted call has done.
+ * Inspects a push, decides on it, executes it, and opens the pull request. Each step continues where an earlier,
+ * interrupted call stopped.
  */
 async function pushAs(
   given: PushDependencies,
@@ -132,7 +132,7 @@ async function pushAs(
   req: PushRequest,
   wanted: WantedPullRequest | undefined,
 ): Promise<Pushed> {
-  // One limit for the whole operation: each question gets the time that the earlier ones have left.
+  // One limit for the whole operation: each question gets the remaining time.
   const deps = { ...given, until: waitEnd(given.now(), ctx.timeoutMs()) };
   const { store } = deps;
   const caller = callerOf(ctx);
@@ -159,7 +159,7 @@ async function pushAs(
   if (proposal) await requireHost(deps, look.remote, ctx.signal);
   const push = pushOf(environment, look, branch);
   const isThere = look.tip === look.commit;
-  // A remote may have accepted a push without confirming it, so the branch counts more than the reported failure.
+  // The remote may have accepted a push without confirming it, so the branch counts more than a reported failure.
   if (begun && !isThere) requireDone(begun.pushed);
   const there = begun?.pushed.outcome || Outcome.UNCHANGED;
   if (isThere && proposal) {
@@ -190,7 +190,7 @@ async function pushAs(
   }
   const decision = await writePartAsCaller(store, ctx, async (tx) => {
     const decision = await rulePush(tx, caller, known);
-    // Recorded before the push, so that it is on record even if the server is killed afterwards.
+    // Recorded before the push, so that the record exists even if the server is killed afterwards.
     if (decision.isAllowed) recordPush(tx, caller, environment, content);
     return decision;
   });

@@ -39,7 +39,7 @@ function textOf({ input }: AgentInput): string {
     .join("\n");
 }
 
-/** Returns the author of a commit that a caller has made of uncommitted changes. */
+/** Returns the author of a commit made from a caller's uncommitted changes. */
 export async function findAuthor(
   db: Reader,
   caller: Caller,

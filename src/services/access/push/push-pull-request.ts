@@ -25,7 +25,7 @@ import { readHostCredential } from "../../runner/host-token-secret.ts";
 import type { PushDependencies } from "./push-operations.ts";
 import type { FoundOrigin } from "./push-origin.ts";
 
-/** The hosts of source control, by their own APIs. Each call throws DomainError PUSH_REFUSED. */
+/** Source-control hosts, via their APIs. Each call throws DomainError PUSH_REFUSED. */
 export interface PullRequestHosts {
   /** Returns whether a host opens pull requests. */
   opensPullRequests(host: string, signal: AbortSignal): Promise<boolean>;
@@ -42,7 +42,7 @@ export interface PullRequestHosts {
   ): Promise<{ readonly url: string; readonly number: number }>;
 }
 
-/** A pull request to open for a branch that was pushed. */
+/** A pull request to open for a pushed branch. */
 export interface OpenedRequest {
   readonly remote: string;
   readonly branch: string;
@@ -71,7 +71,7 @@ function hostOf(remote: string): string | undefined {
   return repositoryIdentity(remote)?.split("/")[0];
 }
 
-/** Returns the open pull request that was opened for a branch of an environment before. */
+/** Returns the open pull request that was earlier opened for a branch of an environment. */
 export async function findKnownPullRequest(
   db: Reader,
   caller: Caller,
@@ -84,8 +84,8 @@ export async function findKnownPullRequest(
 }
 
 /**
- * Opens a pull request with the caller's own credential, or finds the one that is open for the branch. Its state is
- * followed from then on.
+ * Opens a pull request with the caller's own credential, or finds the open one for the branch. Its state is
+ * synchronized from then on.
  *
  * @throws DomainError CREDENTIAL_MISSING, PUSH_REFUSED
  */

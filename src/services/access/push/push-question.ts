@@ -14,7 +14,7 @@ import { askLongRunning, type LongRunningDependencies } from "../../environment/
 /** The result of a runner's inspection or push, or its progress. */
 export type PushAnswer = { readonly pushed: BranchPushed } | PushInProgress;
 
-/** A push that a runner is still carrying out. */
+/** A push that a runner is still executing. */
 export interface PushInProgress {
   readonly pushed: undefined;
   readonly progress: Progress | undefined;
@@ -23,8 +23,8 @@ export interface PushInProgress {
 type AskedPush = MessageInitShape<typeof PushBranchSchema>;
 
 /**
- * Asks the runner of an environment to inspect a push or to carry it out. If an earlier call of the same caller has
- * asked the same, waits for that answer.
+ * Asks the runner of an environment to inspect or execute a push. If an earlier call of the same caller has asked the
+ * same, waits for that answer.
  *
  * @throws DomainError PUSH_REFUSED, and what asking a runner throws
  */
@@ -50,7 +50,7 @@ export function requireDone({ failure }: BranchPushed): void {
 }
 
 /**
- * Waits for a push that an earlier call of the same caller has begun, whatever the decision on it was.
+ * Waits for a push that an earlier call of the same caller began, regardless of the decision on it.
  *
  * @param push the push without a decision
  * @returns undefined if there is no such push; a failed one includes its failure
@@ -89,7 +89,7 @@ async function ask(
     question: value && { case: "pushBranch", value },
     answer: "branchPushed",
     isSame,
-    // A push that has begun is not interrupted: it would be unknown whether the remote has accepted it.
+    // A push that has begun is not interrupted: nobody would know whether the remote accepted it.
     isLeft: !value || value.decided !== undefined,
   });
   if (!lasting) return undefined;

@@ -39,7 +39,7 @@ export type PushDecision =
   | { readonly isAllowed: false; readonly approvalId: string };
 
 /**
- * Decides on a push by the present rules. If they ask, an approval of exactly this push is found or requested.
+ * Decides on a push by the current rules. If they require an approval, finds or requests one for exactly this push.
  *
  * @throws PolicyDenied
  * @throws DomainError PUSH_REFUSED when people have denied it; LIMIT_REACHED
@@ -67,7 +67,7 @@ export async function rulePush(
     denied.decision.fieldPath = fieldPath;
     throw denied;
   }
-  // A branch that becomes the default branch meanwhile is not covered by this decision.
+  // The decision does not cover a branch that becomes the default branch in the meantime.
   const allowed = { isAllowed: true, mayBeDefault: branch === defaultBranch } as const;
   if (decision === "allow") return allowed;
   const asked = askedText({ case: "push", value: create(ApprovalPushSchema, content) });
@@ -98,7 +98,7 @@ export async function rulePush(
   return { isAllowed: false, approvalId: approval.id };
 }
 
-/** Marks an approved push as carried out, so that its approval cannot be used again. */
+/** Marks an approved push as executed, so that its approval cannot be used again. */
 export async function carryOut(
   tx: WriteTransaction,
   caller: Caller,

@@ -21,11 +21,11 @@ type ReadResource = (
   id: string,
 ) => Promise<MessageInitShape<typeof ResourceSchema> | undefined>;
 
-/** Functions that make a change of one kind. */
+/** How to make a change of one kind. */
 export interface ChangeKind {
   /** The operation whose request the change is. */
   readonly method: DescMethodUnary;
-  /** The field of the request with the id of the resource; undefined for one that creates a resource. */
+  /** The field of the request with the id of the resource; undefined for a change that creates a resource. */
   readonly idField?: string;
   /** Returns the resource as the transaction sees it; undefined if there is none. */
   readonly read: ReadResource;
@@ -51,7 +51,7 @@ const readSecurityPolicy: ReadResource = async (db, scope, id) => {
   const value = await findSecurityPolicy(db, scope, id);
   return value && { resource: { case: "securityPolicy", value } };
 };
-/** Reads the policies of the caller's organization; the operation finds no other. */
+/** Reads the policies of the caller's organization; the operation accepts no other id. */
 const readPolicies: ReadResource = async (db, scope, id) => {
   if (id !== scope.organizationId) return undefined;
   const { effective: value } = await findPolicies(db, scope);

@@ -18,16 +18,16 @@ import { requireNotRevoked } from "../../call/authenticated-caller.ts";
 import { operationOf, type SharedWrite, sharedWriteKey } from "../../call/call.ts";
 import { CHANGE_KINDS } from "./change-kinds.ts";
 
-/** Carries out the request of an operation. */
+/** Executes the request of an operation. */
 export type Operation = (request: Message, ctx: HandlerContext) => object | Promise<object>;
 
-/** Returns the function that carries out a unary operation of the contract. */
+/** Returns the function that executes a unary operation of the contract. */
 export type FindOperation = (method: DescMethodUnary) => Operation;
 
 type Changed = MessageInitShape<typeof ChangedResourceSchema>;
 
 /**
- * Makes changes in order and in one write, each as its own operation would make it.
+ * Makes changes in order and in one write, each as its own operation would.
  *
  * @throws DomainError of the operation, with the position of the change in its metadata
  */
@@ -42,7 +42,7 @@ export async function makeChanges(
   const made: Changed[] = [];
   let bytes = 0;
   for (const [index, change] of changes.entries()) {
-    // Other writes wait for this one, so it is abandoned if the caller no longer waits.
+    // Other writes wait for this one, so stop when the caller no longer waits.
     ctx.signal.throwIfAborted();
     try {
       const changed = await makeChange(findOperation, ctx, shared, change, { ids, granted });
@@ -58,9 +58,9 @@ export async function makeChanges(
   return made;
 }
 
-/** State that the changes so far have led to. */
+/** The state after the changes so far. */
 interface Progress {
-  /** Ids of what was created, by the placeholders. */
+  /** Ids of created resources, by placeholder. */
   readonly ids: Map<string, string>;
   /** Operations that the caller may call. */
   readonly granted: Set<DescMethodUnary>;
@@ -90,7 +90,7 @@ async function makeChange(
   return { resourceId, ...(before && { before }), ...(after && { after }) };
 }
 
-/** Requires that the caller may call an operation, now as when it was authenticated. @throws DomainError PERMISSION_DENIED */
+/** Requires that the caller may still call an operation. @throws DomainError PERMISSION_DENIED */
 async function requireStillGranted({ tx, caller }: SharedWrite, operation: string): Promise<void> {
   requireGranted(operation, caller);
   await requireNotRevoked(tx, caller, operation);
@@ -115,13 +115,13 @@ function partOf(ctx: HandlerContext, method: DescMethodUnary, shared: SharedWrit
   return {
     ...{ method, service: method.parent, values, signal, requestMethod, requestHeader, protocolName, url },
     timeoutMs: () => ctx.timeoutMs(),
-    // Headers of this part only, which are not sent.
+    // Headers of this part, which are not sent.
     responseHeader: new Headers(),
     responseTrailer: new Headers(),
   };
 }
 
-/** Returns the id in the response of an operation that creates: a field of its own, or of the resource. */
+/** Returns the id in the response of an operation that creates a resource: its own field, or that of the resource. */
 function createdId(response: object): string {
   if ("id" in response) return String(response.id);
   const [resource] = Object.values(response) as { readonly id: string }[];

@@ -12,7 +12,7 @@ import { callerOf, writeAsCaller, writePartAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { type FindOperation, makeChanges } from "./make-changes.ts";
 
-/** Rolls the write of a preview back, and carries what the write would have changed. */
+/** Rolls back the write of a preview, and carries what the write would have changed. */
 class PreviewRollback extends Error {
   override readonly name = "PreviewRollback";
   readonly resources: MessageInitShape<typeof ChangedResourceSchema>[];
@@ -23,12 +23,12 @@ class PreviewRollback extends Error {
   }
 }
 
-/** Up to so many changes may be made twice: {@link requestSavepoints} would make one of them twice anyway. */
+/** Up to this many changes may be made twice: {@link requestSavepoints} would make one of them twice anyway. */
 const FEW_CHANGES = 3;
 
 /**
- * Makes the store set savepoints for a write that will fail at its end, by letting a part fail at its beginning. Without
- * savepoints, the store would have to repeat the write, together with the others that share its commit.
+ * Makes the store set savepoints for a write that fails at its end, by letting a part fail at its beginning. Without
+ * savepoints, the store would have to repeat the write and all others in its commit.
  *
  * @throws the error of `part`
  */
@@ -42,7 +42,7 @@ async function requestSavepoints(tx: WriteTransaction, part: () => Promise<unkno
   });
 }
 
-/** The service that changes several resources together. */
+/** Serves changes of several resources together. */
 export class ResourceService implements ServiceImpl<typeof Contract> {
   readonly #deps: Pick<ServiceDependencies, "store">;
   readonly #findOperation: FindOperation;
@@ -79,8 +79,8 @@ export class ResourceService implements ServiceImpl<typeof Contract> {
   }
 
   /**
-   * Runs the writes of an organization one after the other. Each may take as long as a thousand ordinary writes, which
-   * can run between two of them, however many are sent at once.
+   * Runs the writes of an organization one after the other. Each may take as long as a thousand ordinary writes;
+   * between two of them, ordinary writes can run, however many are sent at once.
    */
   async #inTurn<T>(ctx: HandlerContext, write: () => Promise<T>): Promise<T> {
     const { organizationId } = callerOf(ctx);

@@ -31,7 +31,7 @@ export const EXECUTIONS_PER_BATCH = 200;
 /** Number of entries that are read, and possibly removed, at a time. */
 export const ENTRIES_PER_BATCH = 500;
 
-/** Executions that are past their retention, for one reason. */
+/** Executions that have exceeded their retention, with the reason. */
 export interface Past {
   readonly ids: readonly string[];
   readonly reason: string;
@@ -44,7 +44,10 @@ export type ExecutionKind = keyof typeof TABLES;
 
 export const tableOf = (kind: ExecutionKind): EndedTable => TABLES[kind];
 
-/** Yields the executions that exceed an organization's retention, even if something else needs them; some twice. */
+/**
+ * Yields the executions that exceed an organization's retention, even if something else needs them. Yields some
+ * twice.
+ */
 export async function* pastExecutions(
   store: RetentionReaders,
   scope: Scope,
@@ -82,7 +85,7 @@ async function* pages(
   }
 }
 
-/** Yields the ledger entries that exceed the retention, the oldest first; some twice. */
+/** Yields the ledger entries that exceed the retention, oldest first. Yields some twice. */
 export async function* pastEntries(store: RetentionReaders, scope: Scope, keep: Keep, now: number) {
   const before = pastDays(keep, now);
   if (before !== undefined) yield* oldEntries(store, scope, {}, before);
@@ -94,7 +97,7 @@ export async function* pastEntries(store: RetentionReaders, scope: Scope, keep: 
   }
 }
 
-/** Yields the entries of a part from before a time; it ends where a whole batch is younger. */
+/** Yields the entries of a part from before a time. Ends at the first batch that is entirely younger. */
 async function* oldEntries(store: RetentionReaders, scope: Scope, part: LedgerPart, before: number) {
   for (let after = ""; ; ) {
     const batch = await findOldestTriggerEvents(store.longReader, scope, part, after, ENTRIES_PER_BATCH);
@@ -109,8 +112,8 @@ async function* oldEntries(store: RetentionReaders, scope: Scope, part: LedgerPa
 export const MAX_LEDGER_ENTRIES = 10_000;
 
 /**
- * Yields the ledger entries of event subscriptions that exceed the retention, the oldest of each subscription first;
- * some twice. Their retention is that of trigger entries. Entries that are still to be sent are kept.
+ * Yields the ledger entries of event subscriptions that exceed the retention, the oldest of each subscription first.
+ * Yields some twice. Their retention is that of trigger entries. Entries that are still to be sent are kept.
  */
 export async function* pastDeliveries(
   store: RetentionReaders,

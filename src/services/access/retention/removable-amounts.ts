@@ -111,8 +111,8 @@ async function findGoing(
 }
 
 /**
- * Removes from `going`, in place, the executions that something else needs which is kept, transitively. Each holder is
- * visited once, since a conversation may be long.
+ * Removes from `going`, in place, the executions that something kept needs, transitively. Each holder is visited
+ * once, since a conversation may be long.
  */
 function keepNeeded(going: Set<string>, holders: readonly Holder[]): void {
   const heldBy = new Map<string, string[]>();
@@ -140,7 +140,7 @@ async function countEntries(
 }
 
 async function findOldEntries(store: RetentionReaders, scope: Scope, keep: Keep, { now, most }: Bounds) {
-  // An entry may exceed both bounds, and must be counted once.
+  // An entry may exceed both bounds, but is counted once.
   const bytes = new Map<string, number>();
   let left = most;
   for (const past of [pastEntries, pastDeliveries]) {

@@ -51,7 +51,7 @@ interface RetentionChange {
 }
 
 /**
- * Adds what retention would remove after a change of policies, and would not remove before it.
+ * Adds what retention would remove after a change of policies but not before it.
  *
  * @returns whether everything was checked
  */

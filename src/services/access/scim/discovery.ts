@@ -6,7 +6,7 @@ const CONFIG_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConf
 const TYPE_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:ResourceType";
 const SCHEMA_SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:Schema";
 
-/** Returns what the server supports of SCIM (RFC 7643, 5). @param location base URL of the server's SCIM */
+/** Returns which SCIM features the server supports (RFC 7643, 5). @param location base URL of the server's SCIM */
 export function serviceProviderConfig(location: string): object {
   return {
     schemas: [CONFIG_SCHEMA],

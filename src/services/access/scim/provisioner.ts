@@ -12,8 +12,8 @@ import { withinQuota } from "../../call/storage-quota.ts";
 export type ScimDependencies = Pick<ServiceDependencies, "store" | "revocationMonitor">;
 
 /**
- * Requires that a caller provisions the users and groups of its organization: a service account that administrators
- * made for that.
+ * Requires that a caller may provision users and groups of its organization: a service account that administrators
+ * made for this purpose.
  *
  * @throws DomainError PERMISSION_DENIED
  */
@@ -23,7 +23,7 @@ export async function requireProvisioner(db: Reader, caller: Caller): Promise<vo
   requireProvisioning(account && fromBody(ServiceAccountSchema, account.body));
 }
 
-/** Runs a write of a provisioner, after checking the provisioner again in it. @param operation name in the audit trail */
+/** Runs a write of a provisioner and checks the provisioner again in it. @param operation name in the audit trail */
 export function writeAsProvisioner<T>(
   { store }: ScimDependencies,
   caller: Caller,

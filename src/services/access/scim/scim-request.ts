@@ -48,9 +48,9 @@ export interface ScimAnswer {
   readonly status: number;
   /** Undefined for none. */
   readonly body?: object;
-  /** URL of what was created. */
+  /** URL of the created resource. */
   readonly location?: string;
-  /** The methods that the resource has, with the status 405. */
+  /** The methods that the resource supports, for status 405. */
   readonly allowed?: string;
 }
 

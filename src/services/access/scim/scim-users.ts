@@ -54,7 +54,8 @@ export async function getScimUser({ store }: ScimDependencies, caller: Caller, i
 }
 
 /**
- * Creates the account of a user as a member of the caller's organization, or restores the membership of one who left.
+ * Creates the account of a user as a member of the caller's organization, or restores the membership of a user who
+ * left.
  *
  * @throws DomainError VALUE_TAKEN when somebody has the address, also in another organization
  */
@@ -129,7 +130,7 @@ async function setValues(
   return getUser(tx.db, scope, id);
 }
 
-/** Sets the name and address of an account that is a member of this organization only, and not an administrator. */
+/** Sets the name and address of an account that is a member only of this organization and not an administrator. */
 async function setAccountValues(
   tx: WriteTransaction,
   scope: Scope,
@@ -146,7 +147,7 @@ async function setAccountValues(
     requireAddressFree(await findAccountByEmail(tx.db, email));
     requireAddressFree(await findUserByAddress(tx.db, scope, email));
   }
-  // A name that other organizations use too must not be changed by this provider.
+  // This provider must not change a name that other organizations also use.
   if (isOwn) await updateAccount(tx, account, { name: values.name, email }, scope.organizationId);
 }
 

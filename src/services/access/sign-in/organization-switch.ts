@@ -34,15 +34,18 @@ export interface OwnOrganization {
   readonly id: string;
   readonly name: string;
   readonly isCurrent: boolean;
-  /** Ids of the providers that sign the person in to it. If there are any, the person must use one instead of a switch. */
+  /**
+   * Ids of the providers that sign the person in to it. If there are some, the person must use one of them instead of
+   * a switch.
+   */
   readonly providerIds: readonly string[];
 }
 
 /** Moves a signed-in person from one organization to another that the account is a member of. */
 export interface OrganizationSwitch {
   /**
-   * Lists the organizations in which the person of a session is an active member, by name. A session that began with an
-   * access token gets only its own.
+   * Lists the organizations in which the person of a session is an active member, by name. A session that began with
+   * an access token gets only its own.
    *
    * @throws DomainError UNAUTHENTICATED without a session
    */
@@ -51,20 +54,20 @@ export interface OrganizationSwitch {
     providers: readonly SigningProvider[],
   ): Promise<readonly OwnOrganization[]>;
   /**
-   * Begins a session in another organization and ends the present one. The new session keeps the provider, the
+   * Begins a session in another organization and ends the current one. The new session keeps the provider, the
    * provider's session and the end time of the old one.
    *
-   * @returns the value of the session's cookie, which is stored nowhere, and its end
+   * @returns the value of the session's cookie, which is not stored, and its end
    * @throws DomainError UNAUTHENTICATED; ACCOUNT_BLOCKED; PERMISSION_DENIED for a session that began with an access
-   *   token; NOT_FOUND for an organization in which the person is no active member; PHASE_UNSUITABLE for one that a
-   *   provider signs the person in to
+   * token; NOT_FOUND for an organization in which the person is not an active member; PHASE_UNSUITABLE for one that a
+   * provider signs the person in to
    */
   begin(
     present: Caller | undefined,
     organizationId: string,
     providers: readonly SigningProvider[],
   ): Promise<{ readonly value: string; readonly endsAt: number }>;
-  /** Returns the organization of an invite, for everyone who has its id. @throws DomainError NOT_FOUND */
+  /** Returns the organization of an invite, to anybody who has its id. @throws DomainError NOT_FOUND */
   findInvite(
     inviteId: string,
   ): Promise<{ readonly organizationId: string; readonly organizationName: string }>;
@@ -93,7 +96,7 @@ export function createOrganizationSwitch({ store, keys, now }: SignInDependencie
       const scope = { organizationId };
       const { accountId } = present;
       if (!ID.test(organizationId)) throw notFound("organization");
-      // Only for the author in the record; the member is looked up again in the transaction.
+      // Only for the author in the record; the transaction looks up the member again.
       const named = await findMemberOfAccount(store.reader, scope, accountId);
       if (!named) throw notFound("organization");
       const begin = async (tx: WriteTransaction) => {
@@ -113,7 +116,7 @@ export function createOrganizationSwitch({ store, keys, now }: SignInDependencie
           endsAt: session.expires_at,
         });
       };
-      // Locked, so that the account is not blocked meanwhile.
+      // Locked, so that the account is not blocked in the meantime.
       const locks = [null, organizationId, present.organizationId];
       return store.write({ id: named.id, principal: Principal.USER }, "sign-in/organization", begin, {
         locks,

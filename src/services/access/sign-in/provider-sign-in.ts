@@ -60,7 +60,7 @@ export {
 } from "../../../domain/identity/sign-in/provider.ts";
 export type { ProviderLogoutClaims } from "../../../domain/identity/sign-in/provider-session.ts";
 
-/** The sessions that a provider has ended: all of a person, or those of one session at the provider. */
+/** The sessions that a provider has ended: all of a person's sessions, or those of one session at the provider. */
 export interface ProviderLogout extends ProviderLogoutClaims {
   readonly issuer: string;
 }
@@ -71,9 +71,9 @@ export interface ProviderSignIn {
    * Begins a session, and ends the earlier one in the same browser. Finds the account of the identity, links it or
    * creates it, according to the rules.
    *
-   * @param present the caller of the session that the browser has
+   * @param present the caller of the browser's current session
    * @param isAgreed true if the user agreed to replace another person's session
-   * @returns the value of the session's cookie, which is stored nowhere, and its end
+   * @returns the value of the session's cookie, which is not stored, and its end
    * @throws SignInRefused
    */
   begin(
@@ -108,7 +108,7 @@ export function createProviderSignIn({ store, keys }: SignInDependencies): Provi
           providerSessionId: claims.sessionId,
         });
       };
-      // Locked, so that the account, which may be new, is not blocked meanwhile.
+      // Locked, so that the account, which may be new, is not blocked in the meantime.
       const locks = [null, organizationId, ...(present ? [present.organizationId] : [])];
       return store.write(await actorOf(store.reader, rules, claims), "sign-in", begin, { locks });
     },
@@ -177,7 +177,7 @@ async function findAccountOf(db: Reader, scope: Scope, email: string): Promise<S
   };
   const same = await find(false);
   if (same.length > 1) throw new SignInRefused("address_taken");
-  // A new account would let a member who left or was removed come back.
+  // A new account would let a member who left or was removed return.
   if (same.length === 0 && (await find(true)).length > 0) throw new SignInRefused("not_member");
   const member = same[0] && (await findMember(db, scope, same[0].id));
   return member && findAccount(db, member.account_id);
@@ -185,7 +185,7 @@ async function findAccountOf(db: Reader, scope: Scope, email: string): Promise<S
 
 /**
  * Returns the account's existing or new membership in the provider's organization, with the role according to the
- * claims. People who left or were removed cannot come back in this way.
+ * claims. People who left or were removed cannot return this way.
  */
 async function enter(
   tx: WriteTransaction,
@@ -207,7 +207,7 @@ async function enter(
   return changed;
 }
 
-/** Returns whether a member is the last administrator, who keeps that role whatever the claims say. */
+/** Returns whether a member is the last administrator, who keeps that role regardless of the claims. */
 async function isLastAdministrator(tx: WriteTransaction, scope: Scope, member: StoredMember) {
   if (member.role !== OrganizationRole.ADMIN) return false;
   return (await countOtherAdministrators(tx.db, scope, member.id)) === 0;

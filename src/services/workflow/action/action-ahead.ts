@@ -24,11 +24,11 @@ interface ExecutionAhead {
   readonly people: Promise<ActionPeople>;
 }
 
-/** An action that is about to begin, which was read together with the others of a claim. */
+/** An action that is about to begin, read together with the other actions of a claim. */
 export class ActionAhead {
   readonly #action: Promise<FoundAction | undefined>;
   readonly #execution: Promise<ExecutionAhead | undefined>;
-  /** Executions as changed by actions of the claim that have begun, by id; shared by all actions of the claim. */
+  /** Executions as changed by actions of this claim that have begun, by id. All actions of the claim share it. */
   readonly #begun: Map<string, WorkflowExecution>;
 
   constructor(
@@ -41,7 +41,7 @@ export class ActionAhead {
     this.#begun = begun;
   }
 
-  /** Returns the action and its execution; undefined where either was removed. */
+  /** Returns the action and its execution; undefined when either was removed. */
   async found(): Promise<ActionOfExecution | undefined> {
     const [action, ahead] = await Promise.all([this.#action, this.#execution]);
     if (!action || !ahead) return undefined;
@@ -49,18 +49,18 @@ export class ActionAhead {
     return { action, execution: this.#begun.get(execution.id) ?? execution, variables };
   }
 
-  /** Returns the people behind its environment. @throws DomainError as {@link findPeople} */
+  /** Returns the subjects that its environment depends on. @throws DomainError as {@link findPeople} */
   async people(): Promise<ActionPeople | undefined> {
     return (await this.#execution)?.people;
   }
 
-  /** To be called when the action has begun, and its execution with it. */
+  /** Records that the action has begun, and its execution with it. */
   begin(execution: WorkflowExecution): void {
     this.#begun.set(execution.id, execution);
   }
 }
 
-/** Reads actions that are about to begin, each execution and its people once. */
+/** Reads actions that are about to begin; reads each execution and its people once. */
 export async function readActionsAhead(
   tx: WriteTransaction,
   scope: Scope,
@@ -79,7 +79,7 @@ export async function readActionsAhead(
     // The work of an action is in the group of its execution.
     execution: executionOf(group_id),
   }));
-  // A failed look-up fails only the actions that need it.
+  // A failed read fails only the actions that need it.
   await Promise.allSettled(
     reads.flatMap(({ action, execution }) => [action, execution.then((found) => found?.people)]),
   );

@@ -39,13 +39,13 @@ import { findActionOfExecution, finishAction } from "./action-progress.ts";
 import { askStepPush } from "./step-push.ts";
 
 /**
- * Ends the lease of an action that has reached an approval step, or a pullRequest step whose push people must approve.
- * Its environment stays on its runner, but is stopped: agents in it end, and nothing can act as it meanwhile. An
- * action that was asked to stop ends instead.
+ * Ends the lease of an action that has reached an approval step, or a pullRequest step whose push people must
+ * approve. Its environment remains on its runner but is stopped: agents in it end, and nothing can act as it in the
+ * meantime. An action that was asked to stop ends instead.
  *
  * @param push the push of a pullRequest step
  * @throws DomainError PHASE_UNSUITABLE when the next step is of another kind; VALUE_UNUSABLE for a push to another
- *   repository
+ * repository
  */
 export async function pauseAction(
   tx: WriteTransaction,
@@ -72,7 +72,7 @@ export async function pauseAction(
   await goOn(tx, scope, execution, Object.assign(paused, { id: action.id }));
 }
 
-/** Continues an action after people have decided the step or push that it waits for, or nobody did in time. */
+/** Continues an action after people decided the step or push that it waits for, or the time expired. */
 export async function applyStepApproval(
   tx: WriteTransaction,
   scope: Scope,
@@ -160,7 +160,7 @@ export async function queueAnywhere(
  * Queues an action again that only a removed runner could have continued, because it had the environment.
  *
  * @param work the work of the action, which is no longer in the queue
- * @returns false for an action that was not bound to the runner by an environment
+ * @returns false for an action that no environment bound to the runner
  */
 export async function queueElsewhere(tx: WriteTransaction, scope: Scope, work: StoredWork): Promise<boolean> {
   const found = await findActionOfExecution(tx, scope, work.subject_id, work.group_id);
@@ -223,7 +223,7 @@ export async function rewindAction(
   return after;
 }
 
-/** Returns why the executor may no longer act, if so: much may have changed before people decided. */
+/** Returns why the executor may no longer act; undefined if it may. Much may have changed before people decided. */
 export async function findExecutorProblem(
   tx: WriteTransaction,
   scope: Scope,

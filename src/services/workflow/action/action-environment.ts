@@ -26,7 +26,7 @@ export interface ActionEnvironmentRequest {
   readonly action: WorkflowExecutionAction;
   readonly execution: WorkflowExecution;
   readonly runnerId: string;
-  /** Id of the environment class that it was queued for; null for none. */
+  /** Id of the environment class that the action was queued for; null for none. */
   readonly environmentClassId: string | null;
   /** The policies of the organization. */
   readonly policies: Policies;
@@ -35,19 +35,18 @@ export interface ActionEnvironmentRequest {
 /** The environment of one attempt at an action. */
 export interface ActionEnvironment {
   readonly environment: Environment;
-  /** The setters of its source: the present ones of its project, and those of its execution's context. */
+  /** The setters of its source: the current ones of its project, and those of its execution's context. */
   readonly sourceSetBy: readonly Subject[];
 }
 
 /**
- * Returns a new environment for an attempt at an action, as its executor would create
- * it now. It is not inserted. A report action is exempt from the policies on how members
- * create environments, since the service itself needs its workspace.
+ * Returns a new environment for an attempt at an action, as its executor would create it now. It is not inserted. A
+ * report action is exempt from the policies on how members create environments, since the service itself needs its
+ * workspace.
  *
  * @param people the subjects of its execution, which may act
- * @throws DomainError when the executor may not create it: POLICY_DENIED, NOT_FOUND
- *   for its project or class, PHASE_UNSUITABLE for a class that was disabled,
- *   PENDING_DELETION for the project
+ * @throws DomainError when the executor may not create it: POLICY_DENIED, NOT_FOUND for its project or class,
+ * PHASE_UNSUITABLE for a class that was disabled, PENDING_DELETION for the project
  */
 export async function newActionEnvironment(
   tx: WriteTransaction,
@@ -89,9 +88,10 @@ export async function insertActionEnvironment(
 }
 
 /**
- * Finds the rows to remove with the environment of an action that its runner has released and that ends in this write.
+ * Finds the rows to remove with the environment of an action that its runner has released and that ends in this
+ * write.
  *
- * @param known the environment, if it was read in this transaction
+ * @param known the environment, if it was already read in this transaction
  * @returns the function that removes it
  */
 export async function findActionEnvironmentRemoval(

@@ -24,12 +24,10 @@ const CHUNKS_PER_READ = 16;
 const MAX_STEP_INDEX = 49;
 
 /**
- * Streams the output of an action's steps in its newest attempt, step by step. With
- * `follow`, the stream continues until the action ends; when another attempt
- * begins, it restarts with the output of that attempt.
+ * Streams the output of an action's steps in its newest attempt, step by step. With `follow`, the stream continues
+ * until the action ends; when another attempt begins, it restarts with the output of that attempt.
  *
- * @throws DomainError NOT_FOUND, also when the action is removed meanwhile;
- *   UNAVAILABLE when the server drains
+ * @throws DomainError NOT_FOUND, also when the action is removed in the meantime; UNAVAILABLE when the server drains
  */
 export async function* streamActionLogs(
   { store, draining }: StreamDependencies,

@@ -8,7 +8,7 @@ import { findEnvironmentClass } from "../../../store/runner/environment-class.ts
 import { findLocalRunnerId } from "../../../store/runner/runner.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 
-/** The runner, or the environment class whose runners may lease an action; null for any. */
+/** The runner, or the environment class whose runners may lease an action; null for any runner. */
 export interface ActionPlacement {
   readonly runnerId: string | null;
   readonly environmentClassId: string | null;
@@ -17,8 +17,8 @@ export interface ActionPlacement {
 const ANY_RUNNER: ActionPlacement = { runnerId: null, environmentClassId: null };
 
 /**
- * Returns the placement of an action: for a project the first of its classes that
- * accepts environments, for a repository the class of its context.
+ * Returns the placement of an action: for a project the first of its classes that accepts environments, for a
+ * repository the class of its context.
  *
  * @returns an error when no runner could ever lease the action
  */

@@ -49,7 +49,7 @@ export interface ActionOfExecution {
   readonly variables: Readonly<Record<string, string>>;
 }
 
-/** Returns an action and its execution; undefined where either was removed. */
+/** Returns an action and its execution; undefined when either was removed. */
 export async function findActionOfExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -66,9 +66,9 @@ export async function findActionOfExecution(
 /**
  * Begins an attempt at an action, which a runner has leased.
  *
- * @param found as it was found in this transaction
+ * @param found the action and its execution as found in this transaction
  * @param start.attempt from 1
- * @returns the action and its execution after it
+ * @returns the action and its execution afterwards
  * @throws DomainError PHASE_UNSUITABLE for an action that is not pending
  */
 export async function beginAction(
@@ -87,14 +87,14 @@ export async function beginAction(
 }
 
 /**
- * Applies the transitions of steps that a runner reports, in their order, and stores
- * the outputs of finished report steps. A repeated report changes nothing.
+ * Applies the step transitions that a runner reports, in order, and stores the outputs of finished report steps. A
+ * repeated report changes nothing.
  *
- * @param before the action as it was found in this transaction, and its steps
- * @returns the action after it, and whether the runner must stop: the action is cancelled, or a step has
- *   failed, which includes a report step whose outputs are not accepted
- * @throws DomainError VALUE_UNUSABLE for a step that the action does not
- *   have; PHASE_UNSUITABLE for an invalid transition
+ * @param before the action as found in this transaction, and its steps
+ * @returns the action afterwards, and whether the runner must stop: the action is cancelled, or a step has failed,
+ * which includes a report step whose outputs are not accepted
+ * @throws DomainError VALUE_UNUSABLE for a step that the action does not have; PHASE_UNSUITABLE for an invalid
+ * transition
  */
 export async function advanceSteps(
   tx: WriteTransaction,
@@ -121,14 +121,14 @@ export async function advanceSteps(
 }
 
 /**
- * Ends an action, or an attempt at it, and advances its execution. An action that has
- * ended already does not change.
+ * Ends an action, or an attempt at it, and advances its execution. Nothing changes for an action that has already
+ * ended.
  *
- * @param before the action as it was found in this transaction; undefined for one that was removed
+ * @param before the action as found in this transaction; undefined when it was removed
  * @param warnings warnings of the runner, which are added to the action
- * @param mayHaveAgents false if no agent carries out a step of it
- * @returns "ended" when the caller must remove the work, "again" when the work must go
- *   back to the queue for the next attempt
+ * @param mayHaveAgents false if no agent executes a step of it
+ * @returns "ended" when the caller must remove the work, "again" when the work must return to the queue for the next
+ * attempt
  * @throws DomainError PHASE_UNSUITABLE for an action that is reported done while a step is not
  */
 export async function finishAction(
@@ -139,7 +139,7 @@ export async function finishAction(
   warnings: readonly WorkflowError[],
   mayHaveAgents = true,
 ): Promise<"ended" | "again"> {
-  // It may have been revoked, and then removed with its workflow.
+  // It may have been revoked and then removed together with its workflow.
   if (!before || isFinalAction(phaseOf(before))) return "ended";
   const after = endedAction(before, end, warnings, tx.now);
   await changeAction(tx, scope, before, after, mayHaveAgents);
@@ -173,7 +173,7 @@ export async function warnAction(
   if (after) await updateAction(tx, scope, before, after);
 }
 
-/** Adds a warning to an action that no runner holds: it waits for a runner. */
+/** Adds a warning to an unleased action: it waits for a runner. */
 export async function warnOfRunnerWait(
   tx: WriteTransaction,
   scope: Scope,
@@ -189,7 +189,7 @@ export async function warnOfRunnerWait(
 /**
  * Updates an action, and calls the hook, since a step of it may have ended.
  *
- * @param mayHaveAgents false if no agent carries out a step of it
+ * @param mayHaveAgents false if no agent executes a step of it
  */
 async function changeAction(
   tx: WriteTransaction,

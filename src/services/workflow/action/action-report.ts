@@ -36,7 +36,7 @@ export interface ReportedAction {
   readonly action: FoundAction;
   /** Undefined if the report did not need it. */
   readonly environment: Environment | undefined;
-  /** False when no agent carries out a step of it. */
+  /** False when no agent executes a step of it. */
   readonly mayHaveAgents: boolean;
 }
 
@@ -53,7 +53,7 @@ export async function reportAction(
   const { environment: progress } = req;
   const [before, stored, found] = await Promise.all([
     findAction(tx.db, scope, lease.subject_id),
-    // Most reports are of output alone. The work of an action is in the group of its execution.
+    // Most reports are about output only. The work of an action is in the group of its execution.
     req.steps.length > 0 ? findWholeExecution(tx.db, scope, lease.group_id) : undefined,
     progress && findEnvironmentOfAction(tx.db, scope, lease.subject_id),
   ]);
@@ -64,7 +64,7 @@ export async function reportAction(
   const steps = stored ? stepsOf(stored.execution, before) : [];
   const mayHaveAgents = !stored || needAgents(steps);
   const transitions = toTransitions(tx, steps, req);
-  // The end of an agent's step changes the action itself, by its row.
+  // When an agent's step ends, the action itself changes, via its row.
   const options = { isChangedNext: isEnd && !mayHaveAgents };
   const { action, stop } = await advanceSteps(tx, scope, { before, steps }, transitions, options);
   if (stored) {
@@ -75,7 +75,7 @@ export async function reportAction(
   return { stop, reported: { action, environment, mayHaveAgents } };
 }
 
-/** Returns whether the same write ends the action, and removes its environment. */
+/** Returns whether the same write ends the action and removes its environment. */
 function endsAttempt({ endsAs }: WorkProgress): boolean {
   return endsAs === Outcome.DONE || endsAs === Outcome.FAILED || endsAs === Outcome.STOPPED;
 }

@@ -66,10 +66,10 @@ import {
 import { type ReportedAction, reportAction } from "./action-report.ts";
 import { findApprovedPushDigest } from "./step-push.ts";
 
-/** The delay before an action whose executor has reached a quota of environments is offered again. */
+/** The delay before an action whose executor has reached an environment quota is offered again. */
 const QUOTA_RETRY_MS = 5_000;
 
-/** The policies with quotas of environments, which may have space later without a change by a person. */
+/** The policies with quotas of environments, which may free up without a change by a person. */
 const QUOTA_POLICIES: readonly string[] = ["maximumEnvironmentsPerUser", "maximumRunningEnvironmentsPerUser"];
 
 /** The handler of the work to run an action of a workflow execution. Each attempt gets a new environment. */
@@ -118,7 +118,7 @@ export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
     else await (await (removal ?? findRemoval()))?.();
     if (next === "ended") return removeWork(tx, lease.id);
     if (lease.runner_id === null) return releaseWork(tx, lease.id);
-    // After an approval only the runner with the environment could take it, and that environment is lost now.
+    // After an approval only the runner with the environment could take it, and that environment is now lost.
     await removeWork(tx, lease.id);
     const found = await findActionOfExecution(tx, scope, lease.subject_id, lease.group_id);
     if (found) await queueAnywhere(tx, scope, found.execution, found.action, lease.attempt);
@@ -129,7 +129,7 @@ export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
   async credentialUse(tx, scope, lease) {
     const action = await findAction(tx.db, scope, lease.subject_id);
     const stored = await findWholeExecution(tx.db, scope, action?.metadata?.workflowExecutionId ?? "");
-    // A stopped action no longer needs a credential, even if its executor was unblocked since.
+    // A stopped action no longer needs a credential, even if its executor has been unblocked since.
     if (!action || !stored || isFinalAction(phaseOf(action))) throw leaseLost();
     const environment = await findEnvironment(tx.db, scope, action.status?.environmentId ?? "");
     const cloneUrl = pullRequestOfAction(stored.execution)?.repository?.cloneUrl;
@@ -145,7 +145,7 @@ export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
 
 /** An action that a runner may begin. */
 interface ActionToBegin extends ActionOfExecution {
-  /** The environment of the steps before an approval, if this runner has kept it; undefined otherwise. */
+  /** The environment of the steps before an approval, if this runner kept it. */
   readonly kept: Environment | undefined;
 }
 
@@ -175,7 +175,7 @@ async function findActionToBegin(
     kept = await resumeEnvironment(tx, scope, before, runnerId);
     if (!kept) before = await rewindAction(tx, scope, before);
   }
-  // A new attempt passes the approval steps again that were approved in an earlier one.
+  // A new attempt passes the approval steps that were approved in an earlier one.
   const { kind, action } = await enterNextStep(tx, scope, execution, before);
   if (kind === "ready") return { ...found, action, kept };
   await removeWork(tx, work.id);
@@ -274,8 +274,8 @@ function toActionEnd({ leased_by, attempt }: StoredWork, end: LeaseEnd): ActionE
 }
 
 /**
- * Returns the input of an execution's report action: the outputs of its other actions
- * and, for a retry, of the actions that succeeded in the executions before it.
+ * Returns the input of an execution's report action: the outputs of its other actions and, for a retry, of the
+ * actions that succeeded in the earlier executions.
  */
 async function findReportInput(
   db: Reader,

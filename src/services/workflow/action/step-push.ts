@@ -32,8 +32,8 @@ export interface AskedStepPush {
 }
 
 /**
- * Asks people to approve the push of a pullRequest step, unless the same push was asked for before. It does not ask
- * either if the present rules no longer require it; the runner gets these rules with its next lease.
+ * Asks people to approve the push of a pullRequest step. Does nothing if the same push was asked for before or the
+ * current rules no longer require an approval; the runner gets these rules with its next lease.
  *
  * @throws DomainError VALUE_UNUSABLE for a remote that the environment was not made from
  */
@@ -88,7 +88,7 @@ export async function findApprovedPushDigest(
   return newest?.state === State.APPROVED ? newest.digest : "";
 }
 
-/** Marks approved pushes as carried out by their steps. A repeated report changes nothing. */
+/** Marks approved pushes as executed by their steps. A repeated report changes nothing. */
 export async function carryOutStepPushes(
   tx: WriteTransaction,
   scope: Scope,

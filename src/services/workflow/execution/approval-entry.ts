@@ -27,15 +27,15 @@ import { askApproval } from "../../approval/approval-asking.ts";
 export interface EnteredStep<T> {
   /**
    * `ready`: the next step is for a runner. `waiting`: people must decide it. `refused`: people denied it, or did not
-   * decide in time. `done`: no step is left.
+   * decide in time. `done`: no step remains.
    */
   readonly kind: "ready" | "waiting" | "refused" | "done";
   readonly action: T;
 }
 
 /**
- * Passes the approved steps that a pending action has reached, and asks people about the first one that is undecided.
- * An approval that an earlier attempt asked for is not asked for again.
+ * Passes the approved steps that a pending action has reached, and asks people about the first undecided one. Does
+ * not repeat a request of an earlier attempt.
  *
  * @param execution the execution with its plan
  */

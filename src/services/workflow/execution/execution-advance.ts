@@ -27,11 +27,11 @@ import { resolveActionPlacement } from "../action/action-placement.ts";
 import { enterNextStep } from "./approval-entry.ts";
 
 /**
- * Advances an execution: queues the work of its next actions, inserts the report action
- * once the others have ended, and ends the execution after the last one. It must be
- * called after every change that may allow another action to run.
+ * Advances an execution: queues the work of its next actions, inserts the report action once the others have ended,
+ * and ends the execution after the last one. It must be called after every change that may allow another action to
+ * run.
  *
- * @param options.hasEndedOne true after the end of one action, which usually lets exactly one other begin
+ * @param options.hasEndedOne true after the end of one action, which usually allows exactly one other to begin
  */
 export async function advanceExecution(
   tx: WriteTransaction,
@@ -75,7 +75,7 @@ export async function endExecution(
   await setLastCompletion(tx, scope, after.metadata?.workflowId ?? "", tx.now);
 }
 
-/** The next actions of an execution, with the account and the turn that their work is queued under. */
+/** The next actions of an execution, with the account and turn that their work is queued with. */
 interface NextActions {
   readonly waiting: readonly WorkflowExecutionAction[];
   readonly accountId: string | null;
@@ -97,13 +97,12 @@ async function findNext(
 }
 
 /**
- * Queues the work of pending actions, up to the maximum that may run in parallel. One
- * whose first step is an approval asks people, and counts as one of them. An action
- * without a possible placement fails.
+ * Queues the work of pending actions, up to the maximum that may run in parallel. An action whose first step is an
+ * approval asks people, and also counts. An action without a possible placement fails.
  *
  * @param before number of its actions that are queued or leased
  * @param first the next action, if it was read already
- * @returns true when any action is queued or leased
+ * @returns true when an action is queued or leased
  */
 async function queueActions(
   tx: WriteTransaction,

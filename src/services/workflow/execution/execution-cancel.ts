@@ -36,10 +36,9 @@ import { requestEnvironmentDeletion } from "./kept-environment.ts";
 const EXECUTION_COST = 2;
 
 /**
- * Cancels an execution: pending actions never start, and the runners of the others are
- * asked to stop. Without running actions it is stopped at once. An execution that has
- * ended or is being stopped does not change. Actions that exceed the row budget of one
- * transaction are left to jobs/stops.ts.
+ * Cancels an execution: pending actions never start, and the runners of the others are asked to stop. Without running
+ * actions it stops immediately. Nothing changes for an execution that has ended or is being stopped. jobs/stops.ts
+ * cancels the actions that exceed the row budget of one transaction.
  *
  * @throws DomainError NOT_FOUND
  */
@@ -52,8 +51,8 @@ export async function cancelExecution(tx: WriteTransaction, scope: Scope, id: st
 }
 
 /**
- * Cancels one action; the others of its execution continue. An action that has ended
- * or is being stopped does not change.
+ * Cancels one action; the others of its execution continue. Nothing changes for an action that has ended or is being
+ * stopped.
  *
  * @throws DomainError NOT_FOUND
  */
@@ -66,7 +65,7 @@ export async function cancelAction(tx: WriteTransaction, scope: Scope, actionId:
   await advanceExecution(tx, scope, before.metadata?.workflowExecutionId ?? "");
 }
 
-/** Cancels the open executions of a workflow. Those that exceed the row budget are left to jobs/stops.ts. */
+/** Cancels the open executions of a workflow. jobs/stops.ts cancels those that exceed the row budget. */
 export async function cancelExecutionsOfWorkflow(
   tx: WriteTransaction,
   scope: Scope,
@@ -77,9 +76,8 @@ export async function cancelExecutionsOfWorkflow(
 }
 
 /**
- * Stops the open executions of an executor that may no longer act, without waiting for
- * runners, and deletes the environments of their actions. Those that exceed the row
- * budget are left to jobs/stops.ts.
+ * Stops the open executions of an executor that may no longer act, without waiting for runners, and deletes the
+ * environments of their actions. jobs/stops.ts stops those that exceed the row budget.
  *
  * @returns the number of open executions
  */
@@ -99,7 +97,7 @@ export async function revokeExecutionsOfExecutor(
  * Stops open executions, oldest first, within a row budget.
  *
  * @param maxId executions with a greater id continue
- * @returns true when none is left
+ * @returns true when none remains
  */
 export async function stopExecutions(
   tx: WriteTransaction,
@@ -118,11 +116,11 @@ export async function stopExecutions(
 }
 
 /**
- * Stops actions of one execution within a row budget, and the execution with the last
- * of them. From the first call on it queues no more actions. Actions that wait only for
- * their runner to stop cost nothing, so that every call makes progress.
+ * Stops actions of one execution within a row budget, and the execution with its last action. From the first call on
+ * it queues no more actions. Actions that only wait for their runner to stop cost nothing, so every call makes
+ * progress.
  *
- * @returns true when all that is left is for runners to stop
+ * @returns true when only runners still have to stop
  */
 export async function stopExecution(
   tx: WriteTransaction,
@@ -171,7 +169,7 @@ async function stopActions(
   return true;
 }
 
-/** Returns the cost of changing an action. It is written with all of its steps into its row and into the record. */
+/** Returns the cost of changing an action. Its row and its record contain all of its steps. */
 function rowCostOf({ status }: WorkflowExecutionAction): number {
   return 1 + Math.floor((status?.stepStatuses.length ?? 0) / 5);
 }
@@ -182,7 +180,7 @@ async function endOrStop(
   before: WorkflowExecution,
   isRunning: boolean,
 ): Promise<void> {
-  // No more actions are created for it.
+  // From now on no more actions are created for it.
   await setExpanded(tx, scope, before.id);
   const after =
     cancelledExecution(before, { session: tx.newId(), isRunning, now: tx.now }) ??

@@ -36,11 +36,11 @@ export interface FoundRepositories {
   readonly cloneUrls: readonly string[];
   /** The host's total count; undefined when it gives none. */
   readonly totalCount: number | undefined;
-  /** False when the host gave up before it had looked everywhere. */
+  /** False when the host stopped before it had searched everything. */
   readonly isComplete: boolean;
 }
 
-/** Reasons for which an executor's credential cannot be used for a search, as executions report them. */
+/** Why an executor's credential cannot be used for a search, as executions report it. */
 const SEARCH_REFUSALS: ReadonlyMap<ErrorReason, WorkflowReason> = new Map([
   [ErrorReason.EXECUTOR_UNFIT, "executor_unfit"],
   [ErrorReason.CREDENTIAL_WITHHELD, "credential_withheld"],
@@ -93,9 +93,8 @@ export interface PendingSearch {
 }
 
 /**
- * Returns the search that an execution waits for, with the executor's token for the
- * host. The audit log records that the token was read. An execution that may no longer
- * search fails.
+ * Returns the search that an execution waits for, with the executor's token for the host. The audit log records that
+ * the token was read. An execution that may no longer search fails.
  *
  * @returns undefined when there is nothing to search for
  */
@@ -162,7 +161,7 @@ async function findUnexpandedExecution(tx: WriteTransaction, scope: Scope, execu
   return stored && !stored.expanded && !hasEnded(stored.execution) ? stored.execution : undefined;
 }
 
-/** Returns the reason why the executor's credential cannot be used for the search; undefined when it can. */
+/** Returns why the executor's credential cannot be used for the search; undefined when it can. */
 async function findSearchRefusal(
   tx: WriteTransaction,
   scope: Scope,

@@ -22,13 +22,12 @@ import { advanceExecution } from "./execution-advance.ts";
 import { getStartableExecutor, newExecutionIds, readInsertedExecution } from "./execution-start.ts";
 
 /**
- * Starts an execution that retries the failed actions of another, with the other's copy
- * of the workflow, and then its report. It runs as the workflow's present executor: one
- * that was replaced must not act again.
+ * Starts an execution that retries the failed actions of another, with the other's copy of the workflow, and then its
+ * report. It runs as the workflow's current executor: a replaced executor must not act again.
  *
  * @returns the new execution
- * @throws DomainError PHASE_UNSUITABLE when the other has not ended or has no
- *   failed action; otherwise as startExecution
+ * @throws DomainError PHASE_UNSUITABLE when the other has not ended or has no failed action; otherwise as
+ * startExecution
  */
 export async function retryExecution(
   tx: WriteTransaction,
@@ -55,7 +54,7 @@ export async function retryExecution(
     retriedExecutionId: retried.id,
   });
   const searchText = executionSearchText(execution.id, workflow.metadata?.name ?? "");
-  // Without a trigger index, since the overlap policy of the trigger must not count it.
+  // Without a trigger index, because the overlap policy of the trigger must not count it.
   await insertExecution(tx, scope, execution, { triggerIndex: null, variables, searchText });
   const setters = await findSourceSetters(tx.db, scope, "workflow_execution", retried);
   await insertSourceSetters(tx, scope, "workflow_execution", execution, setters);
@@ -74,7 +73,7 @@ export async function retryExecution(
   return readInsertedExecution(tx, scope, execution.id);
 }
 
-/** Returns the actions to retry. The report is among them only when no other action failed, since it is done anyway. */
+/** Returns the actions to retry. Includes the report only when no other action failed, since it runs anyway. */
 async function findRetriableActions(
   tx: WriteTransaction,
   scope: Scope,

@@ -38,7 +38,7 @@ import { getExecutorAsCaller } from "../../identity/executor.ts";
 import { expandExecution } from "./execution-expand.ts";
 import { askForkApproval } from "./fork-approval.ts";
 
-/** The values that an execution is started from. */
+/** What an execution starts from. */
 export interface ExecutionStart {
   readonly organizationId: string;
   readonly workflow: Workflow;
@@ -50,24 +50,22 @@ export interface ExecutionStart {
   readonly creator: Subject;
   readonly parameters: Readonly<Record<string, string>>;
   /**
-   * The setters of a source that the workflow itself does not name: the caller that
-   * sent a context, or the possible senders of an event. Absent otherwise. Parameters
-   * do not count: they are inserted into texts only and choose no repository.
+   * The setters of a source that the workflow itself does not name: the caller that sent a context, or the possible
+   * senders of an event. Absent otherwise. Parameters do not count: they are only inserted into texts and choose no
+   * repository.
    */
   readonly sourceSetters?: readonly Subject[] | undefined;
 }
 
 /**
- * Starts an execution of a workflow, which copies the parts of the workflow that it
- * needs. Its actions are created at once; those of a search for repositories are
- * created by jobs/hosts/execution-expansion.ts. The caller of the function has checked the permission
- * of the creator.
+ * Starts an execution of a workflow, and copies the parts of the workflow that it needs. Its actions are created
+ * immediately; those of a search for repositories are created by jobs/hosts/execution-expansion.ts. The caller must
+ * have checked the creator's permission.
  *
  * @returns the new execution
- * @throws DomainError WORKFLOW_DISABLED, PENDING_DELETION, EXECUTOR_UNFIT,
- *   CONTEXT_MISSING, CREDENTIAL_MISSING; VALUE_UNUSABLE for a parameter that is
- *   missing or does not fit; SIZE_EXCEEDED when parameters make the copy too large;
- *   PolicyDenied
+ * @throws DomainError WORKFLOW_DISABLED, PENDING_DELETION, EXECUTOR_UNFIT, CONTEXT_MISSING, CREDENTIAL_MISSING;
+ * VALUE_UNUSABLE for a parameter that is missing or does not fit; SIZE_EXCEEDED when parameters make the copy too
+ * large; PolicyDenied
  */
 export async function startExecution(
   tx: WriteTransaction,
@@ -119,7 +117,7 @@ export async function checkStart(
 }
 
 /**
- * Returns what an execution of a workflow copies.
+ * Returns the parts of a workflow that an execution copies.
  * @param triggerIndex as in {@link ExecutionStart}
  */
 export function templateOf(
@@ -137,8 +135,8 @@ export function templateOf(
 }
 
 /**
- * Returns the executor of a workflow, after checks that it may run over a context:
- * policies, roles and credentials may have changed since the workflow was written.
+ * Returns the executor of a workflow after checking that it may run over a context: policies, roles and credentials
+ * may have changed since the workflow was written.
  *
  * @throws DomainError EXECUTOR_UNFIT, CREDENTIAL_MISSING; PolicyDenied
  */
@@ -161,7 +159,7 @@ export async function getStartableExecutor(
   return executor;
 }
 
-/** Returns new ids, and the other values that are the same for every new execution of a workflow. */
+/** Returns new ids, and the other values that every new execution of a workflow has. */
 export function newExecutionIds(
   tx: WriteTransaction,
   workflow: Workflow,
@@ -170,7 +168,7 @@ export function newExecutionIds(
   return { id, session: tx.newId(), workflowId: workflow.id, trace: newTrace(tx, id), now: tx.now };
 }
 
-/** Returns an execution that this transaction inserted, in the form of responses, with the counts of its actions. */
+/** Returns an execution that this transaction inserted, as responses have it, with the counts of its actions. */
 export async function readInsertedExecution(
   tx: WriteTransaction,
   scope: Scope,
@@ -181,7 +179,7 @@ export async function readInsertedExecution(
   return stored.toResponse();
 }
 
-/** Returns the parts that an execution copies as a workflow, to check their size: inserted parameters may enlarge them. */
+/** Returns the copied parts as a workflow, to check their size: inserted parameters may enlarge them. */
 function copiedWorkflow({
   action,
   report,
@@ -192,9 +190,8 @@ function copiedWorkflow({
 }
 
 /**
- * Returns the subject that chose the workflow's repositories: the person that it runs
- * as, since requireMayRunAs allows nobody else to change it, or the creator of a
- * workflow that runs as a service account.
+ * Returns the subject that chose the workflow's repositories: the person that it runs as, since requireMayRunAs
+ * allows nobody else to change it, or the creator of a workflow that runs as a service account.
  */
 function contentAuthorsOf({ metadata }: Workflow): Subject[] {
   const { executor, creator } = metadata ?? {};

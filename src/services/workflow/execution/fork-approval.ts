@@ -14,7 +14,7 @@ import { findWholeExecution, setExpansion } from "../../../store/workflow/workfl
 import { askApproval } from "../../approval/approval-asking.ts";
 import { expandExecution, failUnexpandedExecution } from "./execution-expand.ts";
 
-/** Asks people whether an execution may begin. It has no actions until they have approved it. */
+/** Asks people whether an execution may begin. It has no actions until they approve. */
 export async function askForkApproval(
   tx: WriteTransaction,
   scope: Scope,
@@ -41,7 +41,7 @@ export async function askForkApproval(
   });
 }
 
-/** Begins an execution that people have approved; fails it if they have not. */
+/** Begins an execution that people have approved; otherwise fails it. */
 export async function applyForkApproval(
   tx: WriteTransaction,
   scope: Scope,
@@ -60,6 +60,6 @@ export async function applyForkApproval(
   if (digest !== digestOf(forkRequest(execution).requestJson))
     return fail("approval_changed", "what was approved is not what the execution does");
   await setExpansion(tx, scope, executionId, "none");
-  // The actions of a search are created by a job.
+  // A job creates the actions of a search.
   if (!searchOf(execution.spec?.trigger?.context)) await expandExecution(tx, scope, execution);
 }

@@ -3,7 +3,7 @@ import { findEnvironment } from "../../../store/environment/environment.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { changeEnvironment } from "../../environment/environment-change.ts";
 
-/** Requests the deletion of an action's environment, which its runner removes. Does nothing if there is none. */
+/** Requests the deletion of an action's environment; its runner removes it. Does nothing if there is none. */
 export async function requestEnvironmentDeletion(
   tx: WriteTransaction,
   scope: Scope,

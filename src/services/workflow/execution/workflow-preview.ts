@@ -68,7 +68,7 @@ async function previewStart(
   };
 }
 
-/** Returns the parameters of the preview; none for an override with a malformed expression, which rejects the start. */
+/** Returns the parameters of the preview; none for an override with a malformed expression, which fails the start. */
 function previewParameters(template: RenderedTemplate, parameters: Readonly<Record<string, string>>) {
   try {
     const used = missingKeys({ ...template, declared: [] }, {});
@@ -99,7 +99,7 @@ async function findRefusal(
     await checkStart(snapshot, await resolveManualStart(snapshot, caller, workflow, req));
     return {};
   } catch (error) {
-    // NOT_FOUND is an error of the preview itself, as of every operation.
+    // NOT_FOUND is an error of the preview itself, as in every operation.
     if (!(error instanceof DomainError) || error.reason === ErrorReason.NOT_FOUND) throw error;
     const { reason, message, metadata } = error;
     return { refusal: { reason, message, field: metadata.field ?? "" } };

@@ -36,8 +36,8 @@ import { type ExecutionStart, startExecution } from "./execution-start.ts";
 type Dependencies = Pick<ServiceDependencies, "store">;
 
 /**
- * Starts a workflow manually and records that in the trigger ledger. A rejected start
- * of a caller that may start the workflow is recorded with the reason.
+ * Starts a workflow manually and records that in the trigger ledger. If the caller may start the workflow, a rejected
+ * start is recorded with the reason.
  */
 export async function startWorkflow({ store }: Dependencies, req: StartWorkflowRequest, ctx: HandlerContext) {
   const entry = {
@@ -66,7 +66,7 @@ export async function startWorkflow({ store }: Dependencies, req: StartWorkflowR
       }
     });
   } catch (error) {
-    // In a separate write, since that of the start was rolled back. The caller gets the error of the start anyway.
+    // In a separate write, since the start's was rolled back. The caller gets the error of the start in either case.
     if (refusal) await recordRefusal(store, ctx, { ...entry, ...refusal }).catch(() => undefined);
     throw error;
   }
@@ -113,11 +113,10 @@ export function retryFailedActions(
 }
 
 /**
- * Returns the values for a manual start: over the context of the request, or else that
- * of the manual trigger.
+ * Returns the values for a manual start, with the context of the request or else that of the manual trigger.
  *
- * @throws DomainError CONTEXT_MISSING without either; PERMISSION_DENIED, VALUE_UNUSABLE,
- *   NOT_FOUND, PENDING_DELETION, PHASE_UNSUITABLE, PolicyDenied for the requested one
+ * @throws DomainError CONTEXT_MISSING without either; PERMISSION_DENIED, VALUE_UNUSABLE, NOT_FOUND, PENDING_DELETION,
+ * PHASE_UNSUITABLE, PolicyDenied for the requested one
  */
 export async function resolveManualStart(
   tx: Snapshot,

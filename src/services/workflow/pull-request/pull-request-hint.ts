@@ -6,8 +6,8 @@ import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import { hintPullRequests, type PullRequestHint } from "../../../store/workflow/pull-request/pull-request.ts";
 
 /**
- * Schedules a reading of the pull requests that a delivery names. Their state is read from the host, not
- * from the delivery: a caller with the secret of one workflow could send any state for any repository.
+ * Schedules a reading of the pull requests that a delivery names. Their state comes from the host, not from the
+ * delivery: a caller with the secret of one workflow could send any state for any repository.
  */
 export async function hintOfDelivery(
   tx: WriteTransaction,

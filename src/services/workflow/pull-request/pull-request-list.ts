@@ -7,9 +7,9 @@ import { type ListDependencies, listPage } from "../../call/page.ts";
 import { findSharingGroups } from "../../policy/shared-role.ts";
 
 /**
- * Returns one page of the pull requests of the caller's organization, oldest first. Those opened from environments are
- * visible to callers who may read every agent execution, to the creator of the environment, and to the members of a
- * group that the agent execution in it is shared with.
+ * Returns one page of the pull requests of the caller's organization, oldest first. Pull requests opened from an
+ * environment are visible to callers who may read every agent execution, to the creator of the environment, and to
+ * the members of a group that the agent execution in it is shared with.
  */
 export async function listPullRequests(
   deps: ListDependencies,

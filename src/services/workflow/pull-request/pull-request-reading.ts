@@ -41,15 +41,15 @@ export interface PendingReading {
   readonly traceparent?: string;
 }
 
-/** Reasons for which the executor's credential cannot be used, and which only people can remedy. */
+/** Why the executor's credential cannot be used, when only people can fix it. */
 const REFUSALS: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.EXECUTOR_UNFIT,
   ErrorReason.CREDENTIAL_WITHHELD,
 ]);
 
 /**
- * Returns the pull request to read, with the host token of its executor or opener. The audit log records that the token
- * was read. If the token may not be used, the pull request is no longer followed, and its record says why.
+ * Returns the pull request to read, with the host token of its executor or opener. The audit log records that the
+ * token was read. If the token may not be used, the pull request is no longer synchronized, and its record says why.
  *
  * @returns undefined when there is nothing to read
  */
@@ -87,7 +87,7 @@ async function findToken(
   const subject = requireExecutor(user);
   try {
     await getExecutorAsCaller(tx, scope, subject);
-    // A person who opens a pull request by hand chooses its repository, so only executions need the check.
+    // A person who opens a pull request manually chooses its repository, so only executions need the check.
     if (execution) {
       await requireTrustedSource(tx, scope, {
         host,
@@ -108,7 +108,7 @@ async function findToken(
     : { problem: `${execution ? "the executor" : "the one who opened it"} has no credential for ${host}` };
 }
 
-/** Stores the state of a pull request, unless it was removed meanwhile. */
+/** Stores the state of a pull request, unless it was removed in the meantime. */
 export async function applyReading(
   tx: WriteTransaction,
   scope: Scope,
@@ -142,7 +142,7 @@ export interface FailedReading {
   readonly retryAfterMs: number | undefined;
 }
 
-/** Stores that a reading failed, and the time of the next one, if any. */
+/** Stores that a reading failed, and when the next one is due, if there is one. */
 export async function applyFailedReading(
   tx: WriteTransaction,
   scope: Scope,

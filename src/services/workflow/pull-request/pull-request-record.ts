@@ -12,8 +12,8 @@ import { insertPullRequest, isPullRequestKnown } from "../../../store/workflow/p
 import type { FoundAction } from "../../../store/workflow/workflow-action.ts";
 
 /**
- * Stores the pull requests that steps of an action have opened, so that they are followed. Pull requests
- * that were reported before, or whose source is not at a host, are left out.
+ * Stores the pull requests that steps of an action have opened; from then on they are synchronized. Omits pull
+ * requests that were reported before, or whose source is not at a host.
  *
  * @param action the action after the report
  */

@@ -26,7 +26,7 @@ export interface TimeTriggerFiring {
   /** Milliseconds since 1970 UTC. */
   readonly instantMs: number;
   readonly creator: Subject;
-  /** The ledger entry that is redelivered. Without one, an instant that has fired before is a duplicate. */
+  /** The ledger entry to redeliver. Without it, an instant that has fired before is a duplicate. */
   readonly redeliveredEventId?: string;
 }
 

@@ -19,9 +19,9 @@ export interface TriggerOccurrence {
   readonly workflowId: string;
   readonly source: WorkflowTriggerEvent_Source;
   readonly verdict: TriggerVerdict;
-  /** Time at which it was due, in milliseconds since 1970 UTC; left out for the time of the write. */
+  /** When it was due, in milliseconds since 1970 UTC; absent for the time of the write. */
   readonly atMs?: number;
-  /** Index of the trigger in the workflow's list; left out for an event that is not about a single trigger. */
+  /** Index of the trigger in the workflow's list; absent for an event that is not about a single trigger. */
   readonly triggerIndex?: number | undefined;
   /** Reason of the verdict, for people, without secrets. */
   readonly reason?: string;
@@ -30,19 +30,22 @@ export interface TriggerOccurrence {
   readonly pullRequest?: PullRequest | undefined;
   readonly pullRequestEvent?: PullRequestEvent | undefined;
   readonly redeliveredEventId?: string | undefined;
-  /** Unique within the workflow; left out for an event that may be recorded repeatedly. */
+  /** Unique within the workflow; absent for an event that may be recorded repeatedly. */
   readonly dedupeKey?: string | undefined;
   readonly payload?: TriggerPayload;
 }
 
-/** The data that a redelivery needs besides the entry. It contains no signature or token, and responses do not show it. */
+/**
+ * The data that a redelivery needs in addition to the entry. It contains no signature or token, and responses do not
+ * include it.
+ */
 export interface TriggerPayload {
   /** The parameters of the start. */
   readonly parameters?: Readonly<Record<string, string>>;
   /** JSON of the body that fired the manual trigger, or, for a long body, the texts of its fields; see StoredBody. */
   readonly body?: string;
   readonly fields?: Readonly<Record<string, string | null>>;
-  /** The context of StartWorkflow, in place of the manual trigger's. */
+  /** The context of StartWorkflow, which replaces the manual trigger's. */
   readonly contextOverride?: WorkflowTriggerContext | undefined;
   /** The events of the entry's pull request, and all URLs of its repository. */
   readonly events?: readonly PullRequestEvent[];
@@ -88,7 +91,7 @@ export async function recordTriggerEvent(
  * Records the repetition of an event that the ledger already contains.
  *
  * @param eventId id of the existing entry
- * @param reason how it was recognized as a duplicate, for people
+ * @param reason why it counts as a duplicate, for people
  */
 export async function recordDuplicate(
   tx: WriteTransaction,

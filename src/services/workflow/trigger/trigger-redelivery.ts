@@ -32,8 +32,8 @@ interface Redelivery {
 }
 
 /**
- * Handles the event of a ledger entry again, as the caller and with the workflow as it
- * is now. An entry of one trigger fires that trigger only.
+ * Processes the event of a ledger entry again, as the caller and with the current workflow. An entry of one trigger
+ * fires that trigger only.
  */
 export function redeliverWorkflowTriggerEvent(
   { store }: Pick<ServiceDependencies, "store">,

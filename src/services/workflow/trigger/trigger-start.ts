@@ -13,9 +13,8 @@ import { recordTriggerEvent, type TriggerOccurrence } from "./trigger-ledger.ts"
 export type StartOccurrence = Omit<TriggerOccurrence, "verdict" | "reason" | "executionId">;
 
 /**
- * Starts an execution for a trigger that fired, and records it in the ledger. A
- * rejected start is rolled back and recorded with the reason, without its deduplication
- * key, so that the event can be delivered again.
+ * Starts an execution for a trigger that fired, and records it in the ledger. A rejected start is rolled back and
+ * recorded with the reason, but without its deduplication key: the event can be delivered again.
  */
 export async function startAndRecord(
   tx: WriteTransaction,

@@ -49,8 +49,8 @@ export interface WebhookDelivery extends SignedDelivery {
   /** The trace of the request, for what it starts. */
   readonly trace?: TraceParent | undefined;
   /**
-   * Returns the caller whose access token the request has, if it may start workflows;
-   * otherwise undefined. Called only for a delivery without a signature.
+   * Returns the caller whose access token the request has, if it may start workflows; otherwise undefined. Called
+   * only for a delivery without a signature.
    */
   readonly identify: () => Promise<Caller | undefined>;
 }
@@ -58,7 +58,7 @@ export interface WebhookDelivery extends SignedDelivery {
 /** The dependencies of {@link createWebhookReceiver}. */
 export interface WebhookDependencies extends Pick<ServiceDependencies, "store" | "keys" | "now"> {
   readonly cryptography: SignatureCryptography;
-  /** Called when an invalid signature could not be recorded, after the response was sent. */
+  /** Called when recording an invalid signature failed, after the response was sent. */
   readonly onRecordFailure: (error: unknown) => void;
 }
 
@@ -66,10 +66,9 @@ export interface WebhookDependencies extends Pick<ServiceDependencies, "store" |
  * Verifies a delivery and fires the triggers of its workflow.
  *
  * @returns the new ledger entries, at least one
- * @throws DomainError UNAUTHENTICATED, the same for an unknown workflow and an invalid
- *   signature; PERMISSION_DENIED for a member that does not own the workflow;
- *   BODY_MALFORMED for a body that is not JSON, after it was recorded; the errors of
- *   `identify`
+ * @throws DomainError UNAUTHENTICATED, the same for an unknown workflow and an invalid signature; PERMISSION_DENIED
+ * for a member that does not own the workflow; BODY_MALFORMED for a body that is not JSON, after it was recorded; the
+ * errors of `identify`
  */
 export type ReceiveDelivery = (delivery: WebhookDelivery) => Promise<WorkflowTriggerEvent[]>;
 
@@ -104,7 +103,7 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
           actor,
           "webhook",
           (tx) => processDelivery(tx, workflowId, delivery, { caller }),
-          // A workflow of another organization is refused.
+          // This rejects a workflow of another organization.
           { ...within(caller), trace: delivery.trace },
         ),
       );
@@ -115,7 +114,7 @@ export function createWebhookReceiver(deps: WebhookDependencies): ReceiveDeliver
   };
 }
 
-/** The authentication of a delivery: its signature, or the caller whose token it has. */
+/** How a delivery was authenticated: by its signature, or as the caller whose token it has. */
 type DeliveryProof = SignedProof | { readonly caller: Caller };
 
 type SignedProof = Extract<SignatureVerdict, { verified: true }>;
@@ -153,7 +152,7 @@ async function processDelivery(
   await hintOfDelivery(tx, found, { headers, body }, reading);
   const bodySignature = "caller" in proof ? undefined : proof.bodySignature;
   const keys = deduplicationKeys(deliveryId, bodySignature);
-  // Standard Webhooks signs the id, and events of pull requests have deduplication keys of their own: the id suffices.
+  // The id suffices: Standard Webhooks signs it, and events of pull requests have their own deduplication keys.
   const isIdSigned =
     reading.kind === "pull_request" || ("scheme" in proof && proof.scheme === "standard-webhooks");
   for (const { name, reason } of isIdSigned ? deduplicationKeys(deliveryId, undefined) : keys) {
@@ -189,9 +188,9 @@ async function processDelivery(
 }
 
 /**
- * Returns the keys by which a duplicate of a delivery is recognized. When only the body
- * is signed, anybody who saw the delivery could send it again with another id, so its
- * signature is a key too. The space distinguishes it from every id.
+ * Returns the keys that identify a duplicate of a delivery. When only the body is signed, anybody who saw the
+ * delivery could send it again with another id, so its signature is a key too. The space distinguishes it from every
+ * id.
  */
 function deduplicationKeys(deliveryId: string | undefined, bodySignature: string | undefined) {
   return [
@@ -200,7 +199,7 @@ function deduplicationKeys(deliveryId: string | undefined, bodySignature: string
   ];
 }
 
-/** Verdicts after which the signature is not stored as a key, so that a manual start can be sent again once the cause is fixed. */
+/** Verdicts that do not store the signature as a key: a manual start can be sent again once the cause is fixed. */
 const REFUSED_VERDICTS: ReadonlySet<TriggerVerdict> = new Set([
   TriggerVerdict.REFUSED,
   TriggerVerdict.DISABLED,

@@ -30,7 +30,7 @@ export interface VerifiedDelivery {
   readonly organizationId: string;
   readonly workflow: Workflow;
   readonly parsed: ParsedDelivery;
-  /** Creator of the executions that it starts. */
+  /** Creator of the executions that the delivery starts. */
   readonly creator: Subject;
   /** The subjects that may have sent it. They count as the setters of the repository that an event names. */
   readonly sourceSetters: readonly Subject[];
