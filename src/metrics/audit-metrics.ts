@@ -5,8 +5,9 @@ import type { Metric } from "./metric.ts";
 import { METRICS_SCOPE, type MeasuredStore } from "./store-metrics.ts";
 
 /**
- * Returns the source of what the targets of the export of the audit trail have not confirmed; nothing without a target.
- * @param scope the organization whose trail it is; left out for all trails
+ * Returns a metric source for the part of the audit trail that the export targets have not confirmed; nothing without
+ * a target.
+ * @param scope the organization whose trail it is; absent for all trails
  */
 export function auditMetrics(
   store: Pick<MeasuredStore, "searcher">,

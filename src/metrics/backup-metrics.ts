@@ -2,10 +2,10 @@ import { newestCopy } from "../domain/record/backup-copies.ts";
 import type { Metric } from "./metric.ts";
 
 /**
- * Returns the source of the age of the last good copy of the data, as the names in the folder of the copies tell it.
- * Where there is none the age is that of 1970, so that a rule about it fires.
+ * Returns a metric source for the age of the last good backup, based on the names in the backup folder. Without a
+ * backup the age is that of 1970, so that an alert rule fires.
  *
- * @param list returns the names in the folder; what it throws counts as an empty one
+ * @param list returns the names in the folder; an error counts as an empty folder
  * @param now milliseconds since 1970 UTC
  */
 export function backupMetrics(

@@ -1,7 +1,7 @@
 import { DURATION_BOUNDS, Histogram } from "../domain/measures.ts";
 import type { Metric } from "./metric.ts";
 
-/** A finished request, in words of fixed sets. */
+/** A finished request, described by values of fixed sets. */
 export interface MeasuredCall {
   /** The full name of the operation, or another name of the access log, such as `webhook` or `none`. */
   readonly operation: string;
@@ -11,10 +11,10 @@ export interface MeasuredCall {
   readonly durationMs: number;
 }
 
-/** The template of the paths of operations, whose names have a slash in the access log, and no others. */
+/** The path template of operations. Only their names contain a slash in the access log. */
 const OPERATION_ROUTE = "/api/{service}/{operation}";
 
-/** The templates of other paths, by what the access log calls them. */
+/** The templates of other paths, by their names in the access log. */
 const ROUTES: ReadonlyMap<string, string> = new Map([
   ["webhook", "/workflows/{workflow}/webhooks"],
   ["scim", "/scim/v2/{path}"],
@@ -29,12 +29,12 @@ const METHODS = new Set(["GET", "POST", "OPTIONS", "HEAD", "PUT", "DELETE", "PAT
 /** The durations of the requests to one route, by method and status. */
 type RouteMeasures = Map<string, Map<number, Histogram>>;
 
-/** Counts requests and calls. To record one costs four look-ups and five numbers. */
+/** Counts requests and calls. Recording one costs four look-ups and five numbers. */
 export class CallMeasures {
-  /** By operation, and by code. */
+  /** By operation, then by code. */
   readonly #calls = new Map<string, Map<string, Histogram>>();
   readonly #ofOperations: RouteMeasures = new Map();
-  /** By template; of paths that name nothing by undefined. */
+  /** By template; undefined is the key for unknown paths. */
   readonly #ofOthers = new Map<string | undefined, RouteMeasures>();
   #active = 0;
 
@@ -93,7 +93,7 @@ export class CallMeasures {
   ];
 }
 
-/** Returns the metrics of a server besides its calls. */
+/** Returns the metrics of a server other than those of its calls. */
 export const serverMetrics = (
   openStreams: number,
   checks: readonly (readonly [check: string, isWell: boolean])[],
@@ -121,7 +121,7 @@ export const serverMetrics = (
   },
 ];
 
-/** Returns the metric of what was refused past a limit. */
+/** Returns the metric of calls that were rejected because of a limit. */
 export const limitMetrics = (
   refused: readonly (readonly [limit: string, count: number])[],
 ): readonly Metric[] => [
@@ -134,7 +134,7 @@ export const limitMetrics = (
   },
 ];
 
-/** @param route the template of the path; undefined for paths that name nothing */
+/** @param route the template of the path; undefined for unknown paths */
 function requestsTo(route: string | undefined, measures: RouteMeasures) {
   return [...measures].flatMap(([method, byStatus]) =>
     [...byStatus].map(([status, histogram]) => {

@@ -8,16 +8,16 @@ import { createProducer } from "./metric-producer.ts";
 export interface ExportedMetrics {
   readonly sources: readonly MetricSource[];
   readonly version: string;
-  /** When the process started to count, in milliseconds since 1970 UTC. */
+  /** When the process began counting, in milliseconds since 1970 UTC. */
   readonly startedAt: number;
-  /** Called with what a source of metrics, or a collector, failed with. */
+  /** Called with the error of a metric source or a collector. */
   readonly onFailure: (error: unknown) => void;
 }
 
 /** Time between two exports to a collector. */
 const EXPORT_EVERY_MS = 15_000;
 
-/** Creates the function that reads the metrics and returns them in Prometheus's text form. */
+/** Creates the function that reads the metrics and returns them in Prometheus's text format. */
 export function createMetricsText(metrics: ExportedMetrics): () => Promise<string> {
   const exporter = new PrometheusExporter({
     preventServerStart: true,
@@ -32,17 +32,17 @@ export function createMetricsText(metrics: ExportedMetrics): () => Promise<strin
 }
 
 /**
- * Sends the metrics to a collector that takes OTLP over HTTP.
+ * Sends the metrics to a collector that accepts OTLP over HTTP.
  *
  * @param endpoint its URL, without the path
- * @returns a function that sends them once more and ends it
+ * @returns a function that exports once more and then stops
  */
 export async function startExport(
   metrics: ExportedMetrics,
   endpoint: string,
   headers: Readonly<Record<string, string>>,
 ): Promise<() => Promise<void>> {
-  // Loaded on demand: it brings the whole form of OTLP.
+  // Loaded on demand: it contains the entire OTLP format.
   const { OTLPMetricExporter } = await import("@opentelemetry/exporter-metrics-otlp-proto");
   const reader = new PeriodicExportingMetricReader({
     exporter: new OTLPMetricExporter({ url: new URL("/v1/metrics", endpoint).href, headers: { ...headers } }),
@@ -56,7 +56,7 @@ export async function startExport(
 const producerOf = ({ sources, startedAt, onFailure }: ExportedMetrics) =>
   createProducer(sources, startedAt, onFailure);
 
-/** Returns a provider, which names the service that the metrics of a reader are of. */
+/** Returns a provider that names the service whose metrics a reader gets. */
 function providerOf({ version }: ExportedMetrics, reader: IMetricReader): MeterProvider {
   const resource = resourceFromAttributes({ "service.name": "chartroom", "service.version": version });
   return new MeterProvider({ resource, readers: [reader] });

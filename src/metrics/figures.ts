@@ -2,13 +2,13 @@ import type { Histogram } from "../domain/measures.ts";
 import type { Figure } from "../domain/server-health.ts";
 import type { Labels, Metric } from "./metric.ts";
 
-/** The shares of values of a histogram that are shown, and the endings of their names. */
+/** The quantiles of a histogram that are shown, and their name suffixes. */
 const SHARES = [
   [0.5, "p50"],
   [0.99, "p99"],
 ] as const;
 
-/** Returns metrics as figures, each of a histogram as its median and the value that 99 of 100 stay within. */
+/** Returns metrics as figures; a histogram becomes its median and its 99th percentile. */
 export function figuresOf(metrics: readonly Metric[]): Figure[] {
   return metrics.flatMap((metric) => {
     const { help: description, unit, kind } = metric;
@@ -32,7 +32,9 @@ export function figuresOf(metrics: readonly Metric[]): Figure[] {
 const namedLabels = (labels: Labels): Labels =>
   Object.fromEntries(Object.entries(labels).map(([name, value]) => [name.replaceAll(".", "_"), value]));
 
-/** Returns the bound of the bucket within which a share of the values stays; 0 without any, and the last for what is above. */
+/**
+ * Returns the bound of the bucket that contains a quantile; 0 without values, and the last bound for values above it.
+ */
 function within({ bounds, counts, count }: Histogram, share: number): number {
   let left = share * count;
   if (left === 0) return 0;

@@ -10,8 +10,8 @@ import {
 import type { Metric, MetricSource } from "./metric.ts";
 
 /**
- * Returns the metrics of sources in the form of OpenTelemetry's readers. A source that fails takes only its own metrics
- * with it, and `onFailure` is called with its error.
+ * Returns the metrics of sources as OpenTelemetry's readers expect them. When a source fails, only its metrics are
+ * missing, and `onFailure` is called with the error.
  */
 export function createProducer(
   sources: readonly MetricSource[],

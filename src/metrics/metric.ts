@@ -11,12 +11,12 @@ interface Described {
   readonly unit: string;
 }
 
-/** Values of one metric at one moment. */
+/** Values of one metric at one time. */
 export type Metric = Described &
   (
     | { readonly kind: "counter" | "gauge"; readonly values: readonly (readonly [Labels, number])[] }
     | { readonly kind: "histogram"; readonly values: readonly (readonly [Labels, Histogram])[] }
   );
 
-/** Returns metrics as they are now; called once for each collection. */
+/** Returns the current metrics; called once per collection. */
 export type MetricSource = () => readonly Metric[] | Promise<readonly Metric[]>;

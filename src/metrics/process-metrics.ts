@@ -2,19 +2,19 @@ import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import type { Metric } from "./metric.ts";
 
-/** The figures that a process has of itself. */
+/** The figures that a process knows about itself. */
 export interface ProcessFigures {
   cpuUsage(): { readonly user: number; readonly system: number };
   memoryUsage(): { readonly rss: number };
   uptime(): number;
 }
 
-/** Time between two looks at the delay of the event loop, in milliseconds. */
+/** Sampling interval of the event loop's delay, in milliseconds. */
 const RESOLUTION_MS = 20;
 
 const NANOSECONDS = 1e9;
 
-/** Measures the process and its event loop, by the names that OpenTelemetry has for them. */
+/** Measures the process and its event loop, with OpenTelemetry's names. */
 export class ProcessMeasures {
   readonly #figures: ProcessFigures;
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
@@ -25,7 +25,7 @@ export class ProcessMeasures {
     this.#delay.enable();
   }
 
-  /** Returns the metrics; those of the event loop are of the time since the last call. */
+  /** Returns the metrics; those of the event loop cover the time since the last call. */
   readonly metrics = (): readonly Metric[] => {
     const { user, system } = this.#figures.cpuUsage();
     const heap = getHeapStatistics();

@@ -3,7 +3,7 @@ import type { Metric } from "./metric.ts";
 /** Why a span was not sent. */
 export type SpanDrop = "queue" | "export";
 
-/** Counts the spans of traces that this process sent to a collector, and those that it dropped. */
+/** Counts the spans that this process exported, and those that it dropped. */
 export class SpanMeasures {
   sent = 0;
   readonly dropped: Record<SpanDrop, number> = { queue: 0, export: 0 };

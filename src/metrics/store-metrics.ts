@@ -15,13 +15,13 @@ import type { Metric } from "./metric.ts";
 /** The parts of a store that metrics read. */
 export type MeasuredStore = Pick<Store, "measures" | "searcher">;
 
-/** A token is near its end for as long before it. */
+/** How long before its end a token counts as about to expire. */
 const NEAR_END_MS = 7 * 24 * 3_600_000;
 
-/** The queries of one collection serve those that follow within this time. */
+/** A collection within this time reuses the results of the previous one. */
 const FRESH_MS = 10_000;
 
-/** Searches take turns by organization; those for metrics have a turn of their own. */
+/** Searches take turns by organization; those for metrics have their own turn. */
 export const METRICS_SCOPE = { organizationId: "metrics" };
 
 /** @returns the metrics of what the process has written to the store. */
@@ -93,8 +93,8 @@ export const writeMetrics = ({ measures }: MeasuredStore): readonly Metric[] => 
 ];
 
 /**
- * Returns the source of the metrics of what an installation holds, which every server of it tells alike. Its queries are
- * those of searches, so that no call waits for them.
+ * Returns a metric source for the contents of an installation, which are the same on all its servers. It queries like
+ * searches do, so that no call waits for it.
  *
  * @param now milliseconds since 1970 UTC
  */
@@ -115,7 +115,7 @@ export function installationMetrics(
     if (!known || now() - known.at >= FRESH_MS) {
       const reading = { at: now(), metrics: read() };
       known = reading;
-      // What failed is asked again; the caller gets the error.
+      // The next call tries again; this caller gets the error.
       reading.metrics.catch(() => {
         if (known === reading) known = undefined;
       });
@@ -124,7 +124,7 @@ export function installationMetrics(
   };
 }
 
-/** Returns the metrics of what one organization holds, as {@link installationMetrics} has them of all. */
+/** Returns the metrics of one organization's contents, like {@link installationMetrics} for all. */
 export async function organizationMetrics(
   store: Pick<MeasuredStore, "searcher">,
   scope: Scope,

@@ -4,9 +4,9 @@ import type { ExportedMetrics } from "./exporters.ts";
 
 /** The destinations of metrics. */
 export interface TelemetryTargets {
-  /** The address at which they are served in Prometheus's text form. */
+  /** The address that serves them in Prometheus's text format. */
   readonly address?: { readonly host: string; readonly port: number } | undefined;
-  /** The URL of a collector that takes OTLP over HTTP, without its path; undefined for none. */
+  /** The URL of a collector that accepts OTLP over HTTP, without its path; undefined for none. */
   readonly otlpEndpoint?: string | undefined;
   /** Headers for that collector. */
   readonly otlpHeaders?: Readonly<Record<string, string>>;
@@ -18,16 +18,16 @@ export interface Telemetry {
   close(): Promise<void>;
 }
 
-/** Connections that scrape at the same time; further ones are closed. */
+/** Maximum concurrent connections; further ones are closed. */
 const MAX_CONNECTIONS = 16;
 /** Time that a request may take to arrive. */
 const REQUEST_MS = 10_000;
 
 /**
  * Serves the metrics of a process and exports them. The packages for it are loaded on demand: a server serves metrics
- * unless it is configured not to, and many are never scraped.
+ * by default, and many are never scraped.
  *
- * @throws the error of a listener whose address cannot be used
+ * @throws the error of listening on an unusable address
  */
 export async function startTelemetry(
   metrics: ExportedMetrics,
@@ -59,7 +59,7 @@ function createScrapeHandler(metrics: ExportedMetrics) {
     const [path] = (req.url ?? "").split("?");
     if (path !== "/metrics") return respond(res, 404, "the metrics are at /metrics\n");
     if (req.method !== "GET" && req.method !== "HEAD") return respond(res, 405, "GET /metrics\n");
-    // Requests that arrive meanwhile get the same.
+    // Requests that arrive in the meantime share the result.
     collecting ??= collect().finally(() => {
       collecting = undefined;
     });

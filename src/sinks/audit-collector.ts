@@ -9,8 +9,8 @@ const INFO = 9;
 const text = (key: string, stringValue: string) => ({ key, value: { stringValue } });
 
 /**
- * A collector that takes logs by OTLP over HTTP, in JSON. A batch counts as taken when it answers 200 and rejects no
- * record of it: an exporter that only tries would lose what it refuses.
+ * A collector that accepts logs by OTLP over HTTP, in JSON. A batch counts as delivered when the collector returns
+ * 200 and rejects no record: a best-effort exporter would lose the rejected ones.
  */
 export class AuditCollector implements AuditSink {
   readonly target = "otlp";
@@ -58,7 +58,7 @@ export class AuditCollector implements AuditSink {
     return { resourceLogs: [{ resource, scopeLogs: [{ scope: { name: "chartroom.audit" }, logRecords }] }] };
   }
 
-  /** Returns a record whose body is the line of an export, to the letter. */
+  /** Returns a record whose body is exactly the line of an export. */
   #record(line: ExportLine) {
     const observed = `${this.#now()}000000`;
     const record = { observedTimeUnixNano: observed, severityNumber: INFO, severityText: "INFO" };
@@ -78,7 +78,7 @@ export class AuditCollector implements AuditSink {
   }
 }
 
-/** Returns how many records an answer says were rejected; it may be empty. */
+/** Returns how many records a response says were rejected; it may be empty. */
 function rejectedIn(said: string): number {
   if (said.trim() === "") return 0;
   const { partialSuccess } = JSON.parse(said) as {

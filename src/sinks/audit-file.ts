@@ -7,7 +7,7 @@ const TAIL_BYTES = 64 * 1024;
 
 export interface AuditFileSettings {
   readonly path: string;
-  /** Size from which a new file is begun. */
+  /** Size at which a new file begins. */
   readonly bytes: number;
   /** Number of full files that are kept; 0 for all. */
   readonly count: number;
@@ -16,7 +16,7 @@ export interface AuditFileSettings {
 export interface AuditFileOptions {
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number;
-  /** True where another server may have gone on in a file of its own since. */
+  /** True when another server may have continued in its own file in the meantime. */
   readonly isShared: boolean;
 }
 
@@ -27,16 +27,16 @@ interface Opened {
 }
 
 /**
- * The file to which the trail is exported, in the form of `chartroom audit export`. When it is full it gets the time as
- * an ending, so that the names of full files ascend, and a new one begins with what was confirmed before it. What it has
- * taken is on the disk.
+ * Exports the trail to a file, in the format of `chartroom audit export`. When the file is full, it is renamed with
+ * the time as a suffix, so that the names of full files ascend. The next file begins with the heads that were
+ * confirmed before it. What `take` has accepted is durable.
  */
 export class AuditFile implements AuditSink {
   readonly target = "file";
   readonly #settings: AuditFileSettings;
   readonly #options: AuditFileOptions;
   #opened: Opened | undefined;
-  /** Number of the last row of each chain that was written since the start. */
+  /** Number of the last row of each chain written since the start. */
   readonly #written = new Map<string | null, number>();
 
   constructor(settings: AuditFileSettings, options: AuditFileOptions) {
@@ -45,7 +45,7 @@ export class AuditFile implements AuditSink {
   }
 
   async repair(): Promise<void> {
-    // A file that is not there yet is made with its first lines.
+    // A missing file is created with its first lines.
     if (!(await stat(this.#settings.path).catch(() => undefined))) return;
     const { handle } = await this.#open();
     await handle.close();
@@ -66,7 +66,7 @@ export class AuditFile implements AuditSink {
       for (const line of lines) if ("row" in line) this.#written.set(line.row.chain, line.row.sequence);
       if (size === 0) await syncFolder(dirname(this.#settings.path));
     } catch (error) {
-      // Opened again it loses what was written of a line.
+      // Opening it again discards a partially written line.
       await this.close();
       throw error;
     }
@@ -78,7 +78,9 @@ export class AuditFile implements AuditSink {
     await opened?.handle.close();
   }
 
-  /** Returns whether lines go on where this process has ended; otherwise another server may have written in between. */
+  /**
+   * Returns whether lines continue where this process stopped; otherwise another server may have written in between.
+   */
   #hasWrittenBefore(lines: readonly ExportLine[]): boolean {
     const reached = new Map(this.#written);
     const goesOn = (line: ExportLine) => {
@@ -111,7 +113,7 @@ export class AuditFile implements AuditSink {
     }
   }
 
-  /** Begins a new file, unless there is nothing in the present one. */
+  /** Begins a new file, unless the current one is empty. */
   async #rotate(): Promise<void> {
     if (!this.#opened?.size) return;
     await this.close();
@@ -132,14 +134,14 @@ const ENDING = /\.(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z)$/;
 
 const endingOf = (ms: number) => new Date(ms).toISOString().replace(/[:.]/g, "-");
 
-/** Returns the ending of the next full file: that of the time, or of the next moment after the newest one. */
+/** Returns the suffix of the next full file: the current time, or the next moment after the newest file. */
 function endingAfter(newest: string | undefined, now: number): string {
   const [date = "", time = ""] = (newest && ENDING.exec(newest)?.[1]?.split("T")) || [];
   const at = time && Date.parse(`${date}T${time.replace(/^(\d\d)-(\d\d)-(\d\d)-/, "$1:$2:$3.")}`);
   return endingOf(at && at >= now ? at + 1 : now);
 }
 
-/** Returns the names of the full files of a path, the oldest first. */
+/** Returns the names of the full files of a path, oldest first. */
 async function fullFilesOf(path: string): Promise<string[]> {
   const own = basename(path);
   const names = await readdir(dirname(path));
@@ -159,7 +161,7 @@ async function endOfLastLine(handle: FileHandle, size: number): Promise<number> 
   return 0;
 }
 
-/** Makes the names of a folder last, as a file's own force does not. */
+/** Makes the names in a folder durable, which syncing a file does not. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r");
   try {

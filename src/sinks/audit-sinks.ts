@@ -2,15 +2,15 @@ import type { AuditSink, AuditTarget } from "../domain/record/audit-export.ts";
 import { AuditCollector } from "./audit-collector.ts";
 import { AuditFile } from "./audit-file.ts";
 
-/** The settings of the export of the audit trail as it grows. */
+/** The settings of the continuous export of the audit trail. */
 export interface AuditExportSettings {
   /** The file; empty for none. */
   readonly auditFile: string;
-  /** Size in MiB from which a new file is begun. */
+  /** Size in MiB at which a new file begins. */
   readonly auditFileSize: number;
   /** Number of full files that are kept; 0 for all. */
   readonly auditFileCount: number;
-  /** URL of a collector that takes OTLP over HTTP, without its path; empty for none. */
+  /** URL of a collector that accepts OTLP over HTTP, without its path; empty for none. */
   readonly auditOtlpEndpoint: string;
   /** Headers for that collector. */
   readonly otlpHeaders?: Readonly<Record<string, string>>;
@@ -24,7 +24,7 @@ export function auditTargetsOf({
   return [...(auditFile ? ["file" as const] : []), ...(auditOtlpEndpoint ? ["otlp" as const] : [])];
 }
 
-/** Creates what takes the trail at those targets; nothing is opened yet. */
+/** Creates the sinks for those targets; nothing is opened yet. */
 export function createAuditSinks(
   settings: AuditExportSettings,
   options: { readonly now: () => number; readonly draining: AbortSignal; readonly isShared: boolean },

@@ -11,14 +11,14 @@ import { ScmFailure } from "../scm/failure.ts";
 import { sendRequest } from "../scm/host-request.ts";
 import { waitMs } from "../scm/response-failure.ts";
 
-/** Bounds of an answer, of which nothing but the status is kept (contract, EventDeliveryVerdict). */
+/** Limits of a response. Only its status is kept (contract, EventDeliveryVerdict). */
 const LIMITS = { timeoutMs: 10_000, responseBytes: 65_536 };
 
 /**
  * Creates the sender of events.
  *
- * @param allowed hosts that may be at addresses that are not public
- * @param traces takes the spans of deliveries; absent where none are sent
+ * @param allowed hosts that may have non-public addresses
+ * @param traces takes the spans of deliveries; absent when none are exported
  */
 export function createEventSender(
   allowed: AllowedHosts,
@@ -30,7 +30,7 @@ export function createEventSender(
       const began = performance.now();
       const passed = () => Math.round(performance.now() - began);
       const url = new URL(address);
-      // The operator may have taken the host off the list since the address was taken.
+      // The operator may have removed the host from the list since the address was accepted.
       const isAllowed = isAllowedHost(url, allowed);
       if (url.protocol !== "https:" && !isAllowed) return refused(url.host, passed());
       const headers = signedHeaders({ id, body, secrets }, now());
@@ -46,7 +46,7 @@ export function createEventSender(
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof ScmFailure)) throw error;
-        // The message names the host and what happened, and nothing of the address behind it.
+        // The message names the host and what happened, but not the rest of the URL.
         return { verdict: verdictOf(error), statusCode: 0, detail: error.message, durationMs: passed() };
       }
     },
@@ -54,7 +54,7 @@ export function createEventSender(
 }
 
 /**
- * Returns the headers by which Standard Webhooks lets a receiver verify a delivery: a signature by each secret.
+ * Returns the headers with which a receiver can verify a delivery (Standard Webhooks): one signature per secret.
  *
  * @param at milliseconds since 1970 UTC
  */
@@ -75,7 +75,7 @@ function refused(host: string, durationMs: number): AttemptResult {
   return { verdict: Verdict.ADDRESS_REFUSED, statusCode: 0, detail, durationMs };
 }
 
-/** The protocol of an address was decided when it was taken. */
+/** The protocol of an address was checked when it was accepted. */
 const NO_HOSTS: ReadonlySet<string> = new Set();
 
 function verdictOf({ kind }: ScmFailure): Verdict {

@@ -43,18 +43,18 @@ export function agentSpan(
 
 /** A turn of an agent that has ended. */
 export interface EndedTurn {
-  /** The place before its first input in the order of delivery, which names it within its agent execution. */
+  /** Position in the delivery order before its first input. It identifies the turn within its agent execution. */
   readonly after: number;
-  /** The inputs that the agent got in it, at least one. */
+  /** The inputs that the agent received in it, at least one. */
   readonly inputs: readonly AgentInput[];
-  /** Its answers in it, in order; those of it that are no calls of tools may be left out. */
+  /** Its output blocks in order; those other than tool calls may be omitted. */
   readonly blocks: readonly AgentOutputBlock[];
-  /** When the one before was over, at the earliest; undefined for the first. */
+  /** When the previous turn ended, at the earliest; undefined for the first turn. */
   readonly freeSince: number | undefined;
   readonly end: number;
 }
 
-/** Returns the spans of a turn and of the calls of tools in it. */
+/** Returns the spans of a turn and of its tool calls. */
 export function turnSpans(execution: AgentExecution, turn: EndedTurn, { traceId }: TraceParent): Span[] {
   const { id } = execution;
   const { after, inputs, blocks, freeSince = 0, end } = turn;
@@ -93,7 +93,7 @@ function toolSpans(id: string, turn: Span, blocks: readonly AgentOutputBlock[]):
       calls.set(key, foldBlock(calls.get(key), block));
       ends.set(key, timeOf(block.at, turn.end));
     }
-    // An agent of a form that tells no more of a call than that it made it.
+    // The agent's protocol reports only that it made the call.
     if (block.block.case === "toolRequest") add(block, timeOf(block.at, turn.end), {}, false);
   }
   for (const [key, call] of calls) {

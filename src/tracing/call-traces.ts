@@ -11,18 +11,19 @@ export interface TracedCall {
   readonly organization?: string;
 }
 
-/** The traces of the calls of a server, and of what it asks of others. */
+/** Traces the calls to a server, and its requests to others. */
 export interface CallTraces extends RequestTraces {
   /**
-   * Returns the trace of a call, and the span in it that what the call starts is part of; undefined where it has none.
+   * Begins a call. Returns its trace, with the span that everything the call starts belongs to; undefined without a
+   * trace.
    * @param traceparent the caller's
    */
   begin(traceparent: string | undefined, requestId: string): TraceParent | undefined;
-  /** Takes a call that has ended. */
+  /** Ends a call. */
   end(call: TracedCall, traceparent: string | undefined): void;
 }
 
-/** The traces of a server that sends none: what a call starts is part of the caller's span itself. */
+/** The traces of a server that exports none: what a call starts belongs directly to the caller's span. */
 export const PASSED_ON: CallTraces = {
   begin: (traceparent) => (traceparent === undefined ? undefined : parseTraceparent(traceparent)),
   end() {},

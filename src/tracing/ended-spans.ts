@@ -14,12 +14,12 @@ import { agentSpan, turnSpans } from "./agent-spans.ts";
 import type { Span } from "./span.ts";
 import { actionSpans, executionSpan } from "./workflow-spans.ts";
 
-/** Blocks of a turn that are read for its calls of tools, and how many of them at once. */
+/** Maximum blocks of a turn that are read for its tool calls, and how many at a time. */
 const TURN_BLOCKS = 1_000;
 const BLOCKS_AT_ONCE = 100;
-/** Inputs of a turn that are read. */
+/** Maximum inputs of a turn that are read. */
 const TURN_INPUTS = 100;
-/** Executions of which is kept what their actions need: it never changes. */
+/** Maximum executions whose facts are cached; the facts never change. */
 const KEPT_EXECUTIONS = 64;
 
 /** The facts of an execution that the spans of its actions need. */
@@ -28,7 +28,7 @@ interface ExecutionFacts {
   readonly kinds: Readonly<Record<"action" | "report", readonly WorkflowStep["step"]["case"][]>>;
 }
 
-/** Reads the spans of what has ended from its rows. */
+/** Reads rows of what has ended, and returns their spans. */
 export class EndedSpans {
   readonly #reader: Reader;
   readonly #executions = new Map<string, ExecutionFacts>();
@@ -37,7 +37,7 @@ export class EndedSpans {
     this.#reader = reader;
   }
 
-  /** Returns the spans of one thing that has ended; none where it belongs to no trace that is sent, or is gone. */
+  /** Returns the spans of one thing that has ended; none when it was removed or its trace is not exported. */
   async read(of: Outcome["of"], subject: TracedSubject): Promise<readonly Span[]> {
     switch (of) {
       case "workflow execution":
@@ -122,7 +122,7 @@ export class EndedSpans {
     for (let read = 0; read < TURN_BLOCKS && !earlier; read += BLOCKS_AT_ONCE) {
       const found = await findOutputBefore(this.#reader, execution.id, before, BLOCKS_AT_ONCE);
       for (const block of found) {
-        // Those of a turn that has begun since come first.
+        // Blocks of a turn that has begun since come first.
         if (ids.has(block.inputId)) blocks.push(block);
         else if (blocks.length > 0) earlier ??= block;
         if (earlier) break;

@@ -9,18 +9,18 @@ export interface RequestSpanOptions {
   readonly newId: () => string;
 }
 
-/** From this status on an answer is a failure of the request, by the conventions for clients of HTTP. */
+/** Statuses from this one on are errors, by OpenTelemetry's conventions for HTTP clients. */
 const FIRST_ERROR_STATUS = 400;
 
-/** From this status on the server that was asked has failed, which is never what was to be expected. */
+/** Statuses from this one on are failures of the other server, which are never expected. */
 const FIRST_FAULT_STATUS = 500;
 
 /**
- * Begins the span of a request to another server, which is part of the span that sends it. Its name is the method alone
- * and its attributes are those of OpenTelemetry's conventions, without `url.full`: paths and queries have names, ids and
- * secrets in them.
+ * Begins the span of a request to another server, under the span that sends it. Its name is only the method, and its
+ * attributes are those of OpenTelemetry's conventions without `url.full`: paths and queries contain names, ids and
+ * secrets.
  *
- * @returns undefined for a request that is in no trace, or in one that is not sent
+ * @returns undefined for a request without a trace, or in a trace that is not exported
  */
 export function beginRequestSpan(
   { method, url, traceparent = "" }: BegunRequest,

@@ -4,19 +4,19 @@ import { type Resource, resourceFromAttributes } from "@opentelemetry/resources"
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import type { Span } from "./span.ts";
 
-/** Time in which a collector must have taken an export, its retries included. */
+/** Time that an export may take, including its retries. */
 const EXPORT_MS = 5_000;
 
-/** The result of an export that a collector has taken, as OpenTelemetry numbers them. */
+/** The code for a successful export in OpenTelemetry. */
 const SUCCESS = 0;
 
 export interface SpanExport {
-  /** @throws the error of a collector that does not take them */
+  /** @throws the error of a collector that does not accept them */
   send(spans: readonly Span[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Creates what sends spans to a collector by OTLP over HTTP. */
+/** Creates the exporter that sends spans to a collector by OTLP over HTTP. */
 export function createSpanExport(
   endpoint: string,
   version: string,
@@ -43,7 +43,7 @@ export function createSpanExport(
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL };
 
-/** Spans are built when they have ended, from rows, so that no tracer has held them meanwhile. */
+/** Spans are built from rows once they have ended, so no tracer keeps them in memory. */
 function toReadable(span: Span, resource: Resource): ReadableSpan {
   const { traceId, spanId, parentSpanId, start, end } = span;
   const traceFlags = TraceFlags.SAMPLED;

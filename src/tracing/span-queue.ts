@@ -1,9 +1,9 @@
 import type { SpanMeasures } from "../metrics/span-measures.ts";
 import type { Span } from "./span.ts";
 
-/** Spans that may wait for the collector; further ones are dropped. */
+/** Maximum spans that wait for the collector; further ones are dropped. */
 const MAX_WAITING = 10_000;
-/** Spans in one export. */
+/** Maximum spans in one export. */
 const MAX_BATCH = 512;
 /** Time that spans wait for others, in milliseconds. */
 const COLLECT_MS = 2_000;
@@ -12,14 +12,14 @@ const CLOSE_MS = 5_000;
 
 export interface SpanQueueOptions {
   readonly measures: SpanMeasures;
-  /** Sends spans. @throws what it failed with */
+  /** Sends spans. @throws the error of the export */
   readonly send: (spans: readonly Span[]) => Promise<void>;
   readonly onFailure: (error: unknown) => void;
   /** Maximum of waiting spans; 10,000 when absent. */
   readonly maxWaiting?: number;
 }
 
-/** The spans that wait for a collector. Adding some never waits; one export goes on at a time. */
+/** Queues spans for a collector. Adding never blocks; one export runs at a time. */
 export class SpanQueue {
   readonly #options: SpanQueueOptions;
   readonly #maxWaiting: number;
@@ -41,7 +41,7 @@ export class SpanQueue {
       this.#timer ??= setTimeout(() => void this.#flush(), COLLECT_MS).unref();
   }
 
-  /** Sends what waits, within 5 seconds; what is left then is dropped. */
+  /** Sends the queued spans, for up to 5 seconds; drops the rest. */
   async close(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {

@@ -1,11 +1,11 @@
-/** A span that has ended. What is in it comes from fixed sets or is an id: no name, no text of a person, no secret. */
+/** A span that has ended. Its content comes from fixed sets or is an id: no name, no text of a person, no secret. */
 export interface Span {
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the first of a trace. */
+  /** Empty for the root of a trace. */
   readonly parentSpanId: string;
   readonly name: string;
-  /** `server` for a call that another process has made, `client` for one that was made to another. Default neither. */
+  /** `server` for a call from another process, `client` for one to another. Default neither. */
   readonly side?: "server" | "client";
   /** Milliseconds since 1970 UTC. */
   readonly start: number;

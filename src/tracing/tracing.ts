@@ -16,17 +16,17 @@ import type { Span } from "./span.ts";
 import { createSpanExport } from "./span-export.ts";
 import { SpanQueue } from "./span-queue.ts";
 
-/** Things that have ended and whose rows may still have to be read; further ones are dropped. */
+/** Maximum ended things whose rows have not been read yet; further ones are dropped. */
 const MAX_ENDED = 10_000;
-/** Time that the last of them may take, in milliseconds. */
+/** Time that reading the last of them may take, in milliseconds. */
 const CLOSE_MS = 5_000;
 
 export interface TracingOptions {
-  /** The URL of a collector that takes OTLP over HTTP, without its path. */
+  /** The URL of a collector that accepts OTLP over HTTP, without its path. */
   readonly endpoint: string;
   /** Headers for the collector. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The share of the traces that begin here and are sent. */
+  /** The sampling ratio of traces that begin here. */
   readonly ratio: number;
   readonly version: string;
   readonly store: { readonly reader: Reader; readonly measures: StoreMeasures };
@@ -34,16 +34,16 @@ export interface TracingOptions {
   readonly now: () => number;
   /** Returns a new UUID v7. */
   readonly newId: () => string;
-  /** Called with what an export, or the reading of rows, failed with. */
+  /** Called with the error of an export or of reading rows. */
   readonly onFailure: (error: unknown) => void;
 }
 
 export interface Tracing extends CallTraces {
-  /** Sends what has ended, within some seconds. The store must still be open. */
+  /** Exports what has ended, within some seconds. The store must still be open. */
   close(): Promise<void>;
 }
 
-/** Sends the spans of calls, and of what ends in the store by a write of this process. */
+/** Exports the spans of calls, and of what this process ends in the store. */
 export function startTracing(options: TracingOptions): Tracing {
   const { store, measures, ratio, onFailure } = options;
   const exporter = createSpanExport(options.endpoint, options.version, options.headers);
@@ -72,7 +72,7 @@ export function startTracing(options: TracingOptions): Tracing {
   };
 }
 
-/** Calls of runners would be most of what is sent, and pages and their files tell nothing. */
+/** Runner calls would be most of the spans, and pages and their files are of no interest. */
 function hasSpan({ operation }: TracedCall): boolean {
   return operation.startsWith("service.v1.") || operation === "webhook";
 }
@@ -120,13 +120,13 @@ class EndedQueue {
     for (const { of, subject } of outcomes) {
       if (!subject) continue;
       if (this.#waiting.length < MAX_ENDED) this.#waiting.push([of, subject]);
-      // At least one.
+      // Reading it would have given at least one span.
       else this.#options.measures.dropped.queue++;
     }
     if (this.#waiting.length > 0) this.#reading ??= this.#readAll();
   }
 
-  /** Reads what waits, within 5 seconds; what is left then is dropped. */
+  /** Reads what is queued, for up to 5 seconds; drops the rest. */
   async close(): Promise<void> {
     this.#readUntil = performance.now() + CLOSE_MS;
     await this.#reading;
@@ -136,7 +136,7 @@ class EndedQueue {
     const { measures, onFailure } = this.#options;
     while (this.#waiting.length > 0) {
       for (const ended of this.#waiting.splice(0)) {
-        // Not in the turn of the commit, and calls have their turn between two.
+        // Runs after the commit's turn of the event loop, and lets calls run between two reads.
         await new Promise((resolve) => setImmediate(resolve));
         if (performance.now() > this.#readUntil) {
           measures.dropped.queue++;

@@ -1,14 +1,14 @@
-/** The weight of a use doubles with each such span by which it is later: 2^(t / 3 days). */
+/** The weight of a use doubles with every such span that it is later: 2^(t / 3 days). */
 const DOUBLING_MS = 3 * 24 * 3600 * 1000;
 
-/** Origin of creation times; it keeps the scores small, any constant would give the same order. */
+/** Origin of creation times. It keeps the scores small; the order is the same for every constant. */
 const EPOCH_MS = Date.UTC(2020, 0, 1);
 
 /**
- * Returns the score after more environments were created from a project: log2 of the sum of 2^(t /
- * 3 days) over all its environments, where t is their creation time since a fixed epoch. Newer uses
- * count more, and because the epoch is fixed, time alone never changes the order of two projects.
- * @param score the present score; 0 when there was no environment yet
+ * Returns the score after more environments were created from a project: log2 of the sum of 2^(t / 3 days) over all
+ * its environments, where t is their creation time since a fixed epoch. Newer uses count more. Because the epoch is
+ * fixed, time alone never changes the order of two projects.
+ * @param score the current score; 0 before the first environment
  * @param createdAt creation times of the environments to add, in ms since 1970 UTC
  */
 export function addToPopularity(score: number, createdAt: readonly number[]): number {

@@ -8,17 +8,17 @@ import type { Caller } from "../identity/caller.ts";
 import { isSameSubject } from "../source/source-trust.ts";
 
 /**
- * Requires that a change of a project's prebuilds does not clone a source of the caller's choice
- * with another person's credentials, as {@link requireMayRunAs} does for workflows.
+ * Requires that a change of a project's prebuilds does not use another person's credentials to clone a source of the
+ * caller's choice, as {@link requireMayRunAs} does for workflows.
  * @param before undefined for a new project
- * @throws DomainError VALUE_UNUSABLE for a person as executor who is neither the caller nor was the
- * executor before, nor is the project's creator, whom administrators may name; PERMISSION_DENIED for another source, when the
- * caller is neither an administrator nor that person
+ * @throws DomainError VALUE_UNUSABLE for an executor that is a person, unless that person is the caller or already
+ * the executor, or the caller is an administrator and that person the project's creator; PERMISSION_DENIED when a
+ * caller who is neither an administrator nor the executor changes the source
  */
 export function requireMayPrebuildAs(before: Project | undefined, after: Project, caller: Caller): void {
   const executor = after.prebuildConfiguration?.executor;
   if (executor?.principal !== Principal.USER || executor.id === caller.subject.id) return;
-  // A group that may change the project is not lent its creator.
+  // A group that may change the project may not use its creator's credentials.
   const creator = caller.role === "administrator" ? after.metadata?.creator : undefined;
   const known = [creator, before?.prebuildConfiguration?.executor];
   if (!known.some((subject) => isSameSubject(subject, executor))) {
@@ -47,9 +47,8 @@ export function requirePrebuildPrincipal(principal: Principal): void {
 }
 
 /**
- * Returns whether an update makes its caller the last setter of the project's source: it sends an
- * initializer, even an unchanged one, or makes the caller the executor whose credentials clone for
- * prebuilds.
+ * Returns whether an update makes its caller the last setter of the project's source: it sends an initializer, even
+ * an unchanged one, or makes the caller the executor whose credentials clone for prebuilds.
  */
 export function becomesSourceSetter(
   before: Project,

@@ -19,18 +19,18 @@ const PHASES: Readonly<Record<PrebuildState, Phase>> = {
   removing: Phase.DELETING,
 };
 
-/** Returns the phase that callers see of a state. */
+/** Returns the phase that callers see for a state. */
 export function phaseOf(state: PrebuildState): Phase {
   return PHASES[state];
 }
 
-/** Returns the states of some phases; none for phases that are not used. */
+/** Returns the states that have one of the given phases; none for unused phases. */
 export function statesOf(phases: readonly Phase[]): PrebuildState[] {
   const wanted = new Set(phases);
   return (Object.keys(PHASES) as PrebuildState[]).filter((state) => wanted.has(PHASES[state]));
 }
 
-/** Returns the message of a prebuild, as callers see it. */
+/** Returns the contract's message for a prebuild. */
 export function prebuildMessage(prebuild: Prebuild, organizationId: string): Message {
   const { creator, executor, state, timeoutMs, endedAtMs } = prebuild;
   return create(PrebuildSchema, {
@@ -56,7 +56,7 @@ export function prebuildMessage(prebuild: Prebuild, organizationId: string): Mes
   });
 }
 
-/** Returns what is wanted of a prebuild: never less than before, so that its version follows from it. */
+/** Returns the desired phase of a prebuild. It only ever moves forward, so its version follows from it. */
 function desired(state: PrebuildState) {
   if (state === "removing") return { specVersion: 3n, desiredPhase: Phase.DELETED };
   if (state === "cancelling" || state === "cancelled")

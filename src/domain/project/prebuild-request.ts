@@ -12,10 +12,10 @@ interface PrebuildRequest {
 }
 
 /**
- * Returns the class and the time of a prebuild that a caller asks for: a class of the project's configuration, the
- * first of them unless another is named.
- * @throws DomainError PENDING_DELETION for a project that is going; VALUE_UNUSABLE for another class, where the
- * configuration has none, and for another phase than the completed one
+ * Returns the class and timeout of a prebuild that a caller asks for. The class must be in the project's
+ * configuration; the default is the first one there.
+ * @throws DomainError PENDING_DELETION for a project that is being deleted; VALUE_UNUSABLE for another class, for a
+ * configuration without classes, and for a desired phase other than completed
  */
 export function plannedPrebuild(
   project: Project,
@@ -56,8 +56,8 @@ export function requireNoneUnfinished(prebuilds: readonly Prebuild[]): void {
 }
 
 /**
- * Returns whether a prebuild is still to be cancelled; false for one that is, or is about to be.
- * @throws DomainError PHASE_UNSUITABLE for one that has ended, fails or is being deleted
+ * Returns whether a prebuild still needs to be cancelled; false when it is or is about to be cancelled.
+ * @throws DomainError PHASE_UNSUITABLE for one that has ended, is failing or is being deleted
  */
 export function needsCancelling(prebuild: Prebuild): boolean {
   const { state } = prebuild;
@@ -66,7 +66,10 @@ export function needsCancelling(prebuild: Prebuild): boolean {
   throw unsuitable(prebuild, "only a prebuild that waits or runs can be cancelled");
 }
 
-/** Requires that what callers ask for may be stored: servers of the release before lose it. @throws DomainError PHASE_UNSUITABLE */
+/**
+ * Requires that the prebuilds that callers ask for may be stored: servers of the previous release would lose them.
+ * @throws DomainError PHASE_UNSUITABLE
+ */
 export function requirePrebuildsKnown(isKnown: boolean): void {
   if (isKnown) return;
   throw phaseUnsuitable(

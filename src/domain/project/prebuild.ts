@@ -10,11 +10,10 @@ import { prebuildInstant } from "./schedule.ts";
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * The state of a prebuild: `waiting` for a runner; `running` from the first lease to its end, also
- * between two attempts; `ready`; `failed` and `cancelled`, with nothing left of it on the runner
- * unless its warning says so; `failing`, `cancelling` and `removing`, while a runner is to stop or
- * something may be left there. What is being removed has no row afterwards; the other two end in
- * the state of their name.
+ * The state of a prebuild: `waiting` for a runner; `running` from the first lease to its end, including the time
+ * between two attempts; `ready`; `failed` and `cancelled`, when nothing remains on the runner unless the warning says
+ * so; `failing`, `cancelling` and `removing`, while a runner has to stop or something may remain there. The row is
+ * deleted after `removing`; the other two end as `failed` and `cancelled`.
  */
 export type PrebuildState =
   | "waiting"
@@ -38,21 +37,21 @@ export interface Prebuild {
   readonly runnerId: string;
   /** Subject whose credentials clone the repository. */
   readonly executor: Subject;
-  /** Subject that asked for it; unset when the schedule of the project did. */
+  /** Subject that asked for it; unset when the project's schedule did. */
   readonly creator?: Subject | undefined;
-  /** Time at which it was due, in milliseconds since 1970 UTC; no two of a project and a class have the same. */
+  /** When it was due, in milliseconds since 1970 UTC. Unique within its project and class. */
   readonly instantMs: number;
   /** Times of its creation and its last change, in milliseconds since 1970 UTC. */
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** Time at which it became ready, failed or was cancelled, in milliseconds since 1970 UTC. */
+  /** When it became ready, failed or was cancelled, in milliseconds since 1970 UTC. */
   readonly endedAtMs?: number | undefined;
-  /** Time that it may take in all its attempts; unset for that of its project when it begins. */
+  /** Time that all its attempts may take together; unset for the timeout that its project has when it begins. */
   readonly timeoutMs?: number | undefined;
-  /** Number of the changes since its creation. */
+  /** Number of changes since its creation. */
   readonly changes: number;
   readonly state: PrebuildState;
-  /** While it runs: time at which it is stopped, in milliseconds since 1970 UTC. */
+  /** While it runs: when it is stopped, in milliseconds since 1970 UTC. */
   readonly stopsAtMs?: number | undefined;
   /** Content of the workspace; unset before the first lease. */
   readonly initializer?: EnvironmentInitializer | undefined;
@@ -65,8 +64,8 @@ export interface Prebuild {
 }
 
 /**
- * Returns the hour of the day in UTC at which a project's prebuilds are made; undefined for a
- * project without prebuilds.
+ * Returns the hour of the day in UTC at which a project's prebuilds are made; undefined for a project without
+ * prebuilds.
  */
 export function prebuildHour({
   desiredPhase,
@@ -79,8 +78,8 @@ export function prebuildHour({
 }
 
 /**
- * Returns whether a prebuild may still begin: its project has a schedule, or someone asked for it and
- * its class is still one of the project's configuration.
+ * Returns whether a prebuild may still begin: its project has a schedule, or somebody asked for the prebuild and its
+ * class is still in the project's configuration.
  */
 export function isWanted({ creator, environmentClassId }: Prebuild, project: Project): boolean {
   if (!creator) return prebuildHour(project) !== undefined;
@@ -88,14 +87,14 @@ export function isWanted({ creator, environmentClassId }: Prebuild, project: Pro
   return project.desiredPhase === ProjectPhase.ACTIVE && classIds.includes(environmentClassId);
 }
 
-/** Returns whether a state is that of a prebuild which is about to end. */
+/** Returns whether a state belongs to a prebuild that is about to end. */
 export function isEnding(state: PrebuildState): state is EndingState {
   return state === "failing" || state === "cancelling" || state === "removing";
 }
 
 /**
- * Returns the time that a prebuild of the project may take in all its attempts; it is stored with
- * every configuration.
+ * Returns the time that all attempts at a prebuild of the project may take together. Every stored configuration has
+ * it.
  */
 export function prebuildTimeoutMs({ prebuildConfiguration }: Project): number {
   const timeout = prebuildConfiguration?.timeout;
@@ -104,8 +103,8 @@ export function prebuildTimeoutMs({ prebuildConfiguration }: Project): number {
 }
 
 /**
- * Returns the latest instant up to nowMs (inclusive) at which a project's prebuilds of an hour were
- * due, and the next one after it: however long the job did not run, only one is owed.
+ * Returns the latest instant up to nowMs (inclusive) at which a project's prebuilds of an hour were due, and the next
+ * one after it. However long the job did not run, only one prebuild is owed.
  */
 export function duePrebuild(
   hourUtc: number,
@@ -117,8 +116,8 @@ export function duePrebuild(
 }
 
 /**
- * Returns whether a workspace with one initializer suits an environment with another. Branches may
- * differ, since the runner updates the workspace; other sources would be left behind in it.
+ * Returns whether an environment with one initializer can start from a workspace with another. Branches may differ,
+ * since the runner updates the workspace; other sources would remain in it.
  */
 export function isCompatibleInitializer(
   { initializer }: Prebuild,

@@ -2,9 +2,9 @@ import { type Sort, SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { valueUnusable } from "../error.ts";
 
 /**
- * Returns the order of a project list: by popularity, highest first, unless the request names
- * another; by id, oldest first.
- * @throws DomainError VALUE_UNUSABLE for a field that projects are not sorted by
+ * Returns the order of a project list: by popularity, highest first, unless the request names the id, which sorts
+ * oldest first.
+ * @throws DomainError VALUE_UNUSABLE for a field that projects cannot be sorted by
  */
 export function projectOrder(sort: Sort | undefined): {
   field: "id" | "popularity";

@@ -83,10 +83,9 @@ export function newProject(template: ProjectTemplate, origin: CreationContext): 
 
 /**
  * Returns the template of a project whose environments would be created like this one.
- * @param isLocal true for an environment on a member's own machine, whose classes a project cannot
- * name
- * @throws DomainError INITIALIZER_MISSING when the environment has no initializer; SECRETS_WITHHELD when a
- * pull request from a fork began it, since environments of the project would get secrets
+ * @param isLocal true for an environment on a member's own machine, whose classes a project cannot name
+ * @throws DomainError INITIALIZER_MISSING when the environment has no initializer; SECRETS_WITHHELD when it began
+ * from a pull request of a fork, since environments of the project would get secrets
  */
 export function templateFromEnvironment(environment: Environment, isLocal = false): ProjectTemplate {
   requireNotWithheld(environment);
@@ -111,8 +110,8 @@ function classEntry(environmentClass: ProjectEnvironmentClass["environmentClass"
 }
 
 /**
- * Returns the project after an update: fields that are absent in the request stay. Returns the one that it was given
- * when nothing changes.
+ * Returns the project after an update. Fields that are absent from the request do not change. Returns the given
+ * object when nothing changes.
  * @throws DomainError PENDING_DELETION
  */
 export function updatedProject(present: Project, update: UpdateProjectRequest, now: number): Project {
@@ -142,7 +141,7 @@ export function updatedProject(present: Project, update: UpdateProjectRequest, n
   return changedAt(present, project, now);
 }
 
-/** Returns a changed project with the time of its change, or the present one when both are the same. */
+/** Returns a changed project with the time of the change, or the given one when both are equal. */
 function changedAt(present: Project, project: Project, now: number): Project {
   if (equals(ProjectSchema, present, project)) return present;
   if (project.metadata) project.metadata.updatedAt = timestampFromMs(now);
@@ -150,7 +149,7 @@ function changedAt(present: Project, project: Project, now: number): Project {
 }
 
 /**
- * Returns the project with another list of environment classes; the one that it was given when it has the same.
+ * Returns the project with a new list of environment classes, or the given object when the list is the same.
  * @throws DomainError PENDING_DELETION; VALUE_UNUSABLE for an entry that is duplicate or empty
  */
 export function withEnvironmentClasses(
@@ -174,7 +173,7 @@ export function withEnvironmentClasses(
   return changedAt(present, project, now);
 }
 
-/** Returns the project marked for removal; undefined when it already is. */
+/** Returns the project marked for removal; undefined when it is already marked. */
 export function deletedProject(present: Project, now: number): Project | undefined {
   if (present.desiredPhase === ProjectPhase.DELETED) return undefined;
   const project = clone(ProjectSchema, present);
@@ -191,27 +190,24 @@ export function requireProjectNotPendingDeletion(project: Pick<Project, "desired
   if (project.desiredPhase === ProjectPhase.DELETED) throw pendingDeletion("project");
 }
 
-/**
- * Returns the text that `search` looks through: one folded line each for name, id and every
- * repository name.
- */
+/** Returns the text that `search` matches: one folded line each for the name, the id and every repository name. */
 export function projectSearchText(project: Project): string {
   const repositories = (project.initializer?.specs ?? []).map(({ spec }) => repositoryOf(spec));
   return fold([project.metadata?.name ?? "", project.id, ...new Set(repositories)].join("\n"));
 }
 
-/** Returns the name of the repository that a source begins from; empty when there is none. */
+/** Returns the name of the repository of a source; empty when there is none. */
 function repositoryOf(spec: EnvironmentInitializer_Spec["spec"] | undefined): string {
   if (spec?.case === "git") return repositoryName(spec.value.remoteUri);
   return spec?.case === "contextUrl" ? repositoryOfPage(spec.value.url) : "";
 }
 
-/** Returns the name of the repository that the address of a page leads to; empty when there is none. */
+/** Returns the name of the repository that a page's address leads to; empty when there is none. */
 export function repositoryOfPage(url: string): string {
   return repositoryName(sourceOfPage(url).remoteUri);
 }
 
-/** Returns every form of every remote that an exact match may name. */
+/** Returns all forms of all remotes that an exact match may use. */
 export function projectRemotes(project: Project): string[] {
   return [...new Set(gitRemotes(project).flatMap(remoteForms))];
 }

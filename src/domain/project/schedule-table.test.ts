@@ -5,13 +5,13 @@ import { nextInstant } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** Three years, the second of which is a leap year. */
+/** Three years; the second is a leap year. */
 const START_MS = Date.UTC(2027, 0, 1);
 const END_MS = Date.UTC(2030, 0, 1);
 
 /**
- * Returns the expected instants: it parses the fields itself and tests every minute, independently
- * of the code under test and of the package below it.
+ * Returns the expected instants. It parses the fields and tests every minute, independently of the code under test
+ * and of the package that it uses.
  */
 function referenceInstants(expression: string, fromMs: number, toMs: number): number[] {
   const texts = expression.toLowerCase().trim().split(/\s+/);
@@ -105,8 +105,7 @@ describe("three years of instants are those of a reference that looks at every m
     expect(scheduledInstants(expression, START_MS, END_MS)).toEqual(expected);
   });
 
-  // These fire too often to scan three years in a test; three days around a leap day cover the same
-  // edges.
+  // These fire too often to scan three years in a test; three days around a leap day cover the same edges.
   test.each(["* * * * *", "*/7 * * * *", "1-59/2 */2 * * *", "* 0 29 2 *", "*/25 23,0 28,29 2-3 TUE"])(
     "%s around a leap day",
     (expression) => {

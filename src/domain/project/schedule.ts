@@ -1,7 +1,7 @@
 import { Cron } from "croner";
 import { valueUnusable } from "../error.ts";
 
-/** The fields of an expression in their order, each with its range. */
+/** The fields of an expression in order, each with its range. */
 const FIELDS = [
   ["minute", "0 to 59"],
   ["hour", "0 to 23"],
@@ -24,10 +24,7 @@ export interface Schedule {
   readonly timeZone: string;
 }
 
-/**
- * Maximum number of missed instants that are counted: a schedule of every minute reaches it after
- * 17 hours.
- */
+/** Maximum number of missed instants that are counted; a schedule of every minute reaches it after 17 hours. */
 export const MAX_MISSED = 1_000;
 
 /**
@@ -55,10 +52,9 @@ export function requireValidSchedule(schedule: Schedule, nowMs: number, path: st
 }
 
 /**
- * Returns the first instant after afterMs (epoch milliseconds, exclusive), or undefined when the
- * expression is never due again.
- * @param schedule one that {@link requireValidSchedule} accepts; croner throws a TypeError for
- * another
+ * Returns the first instant after afterMs (epoch milliseconds, exclusive), or undefined when the expression is never
+ * due again.
+ * @param schedule one that {@link requireValidSchedule} accepts; croner throws a TypeError for others
  */
 export function nextInstant(schedule: Schedule, afterMs: number): number | undefined {
   return instants(schedule).nextRun(new Date(afterMs))?.getTime();
@@ -69,9 +65,8 @@ const MAX_UPCOMING = 5;
 const YEAR_MS = 366 * 86_400_000;
 
 /**
- * Returns the first instants after afterMs (epoch milliseconds, exclusive): the next one, and up to
- * four more of the 366 days after afterMs. Later ones are left out: finding five 29ths of February
- * takes milliseconds.
+ * Returns the first instants after afterMs (epoch milliseconds, exclusive): the next one, and up to four more within
+ * 366 days after afterMs. Later ones are omitted: finding five 29ths of February takes milliseconds.
  * @param schedule one that {@link requireValidSchedule} accepts
  */
 export function upcomingInstants(schedule: Schedule, afterMs: number): number[] {
@@ -87,9 +82,8 @@ export function upcomingInstants(schedule: Schedule, afterMs: number): number[] 
 }
 
 /**
- * Returns the instant that a schedule owes after fromMs (exclusive) and up to nowMs (inclusive):
- * the latest one, which runs, and the number of missed ones before it, at most MAX_MISSED.
- * Undefined when none was due.
+ * Returns the instant that a schedule owes after fromMs (exclusive) and up to nowMs (inclusive): the latest one,
+ * which runs, and the number of missed ones before it, at most MAX_MISSED. Undefined when none was due.
  */
 export function findDueInstant(
   schedule: Schedule,
@@ -97,8 +91,7 @@ export function findDueInstant(
   nowMs: number,
 ): { instantMs: number; missed: number } | undefined {
   const cron = instants(schedule);
-  // previousRuns excludes its own reference; one millisecond later includes an instant that equals
-  // now.
+  // previousRuns excludes its reference; adding a millisecond includes an instant that equals now.
   const latest = cron.previousRuns(1, new Date(nowMs + 1))[0];
   if (latest === undefined || latest.getTime() <= fromMs) return undefined;
   let missed = 0;
@@ -110,18 +103,14 @@ export function findDueInstant(
   return { instantMs: latest.getTime(), missed };
 }
 
-/**
- * Span over which the daily prebuilds of one hour start, so that runners do not get all of them at
- * once.
- */
+/** Span over which the daily prebuilds of one hour are spread, so that runners do not get all of them at once. */
 const SPREAD_SECONDS = 15 * 60;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * Returns the first instant after afterMs (epoch milliseconds, exclusive) at which the daily
- * prebuild of hourUtc (0 to 23) starts: within the first 15 minutes of that hour, each day at the
- * same second, which the id determines.
+ * Returns the first instant after afterMs (epoch milliseconds, exclusive) at which the daily prebuild of hourUtc (0
+ * to 23) starts: within the first 15 minutes of that hour, every day at the same second, which the id determines.
  */
 export function prebuildInstant(hourUtc: number, id: string, afterMs: number): number {
   const ofDayMs = hourUtc * HOUR_MS + (hash(id) % SPREAD_SECONDS) * 1_000;
@@ -131,8 +120,8 @@ export function prebuildInstant(hourUtc: number, id: string, afterMs: number): n
 }
 
 /**
- * Returns FNV-1a of 32 bits: it must be the same on every machine and in every release, or
- * prebuilds would run twice a day.
+ * Returns 32-bit FNV-1a. It must be the same on every machine and in every release, or prebuilds would run twice a
+ * day.
  */
 function hash(id: string): number {
   let state = 0x811c9dc5;
@@ -146,8 +135,7 @@ function instants({ cronExpression, timeZone }: Schedule): Cron {
   return new Cron(cronExpression, {
     mode: "5-part",
     timezone: timeZone || "UTC",
-    // croner itself looks for a field that is exactly `*`, and would read `*/2` in one field as
-    // "or".
+    // croner itself looks for a field that is exactly `*`, and would treat `*/2` in one field as "or".
     domAndDow: mustFitBothDays(cronExpression),
   });
 }
@@ -157,10 +145,7 @@ function mustFitBothDays(expression: string): boolean {
   return dayOfMonth.startsWith("*") || dayOfWeek.startsWith("*");
 }
 
-/**
- * Checks day and month separately from the day of the week, since with it croner searches ten times
- * as long.
- */
+/** Checks day and month without the day of the week, with which croner's search takes ten times as long. */
 function hasSuchDay(expression: string): boolean {
   if (!mustFitBothDays(expression)) return true;
   const [, , dayOfMonth, month] = fieldsOf(expression);
@@ -187,7 +172,7 @@ function problemOf(expression: string): string | undefined {
   return `"${fields[wrong]}" is no ${name}: it takes ${takes}, and lists (1,2), ranges (1-3) and steps (*/2, 1-9/2)`;
 }
 
-/** Checks one field with wildcards in all others, which shows which field croner rejects. */
+/** Checks one field with wildcards in all others, to find out which field croner rejects. */
 function isField(text: string, index: number): boolean {
   if (!text.split(/[,\-/]/).every((value) => VALUE.test(value))) return false;
   try {

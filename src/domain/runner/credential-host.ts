@@ -1,14 +1,14 @@
 import { valueUnusable } from "../error.ts";
 
-/** A name or an IPv4 address that a remote may have as its host, or an IPv6 address, which URL has checked. */
+/** A host that a remote may have: a name, an IPv4 address, or an IPv6 address, which URL has checked. */
 const HOST_NAME = /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$|^\[/;
 
-/** A part of a name between two dots that a name server can know; git hosts have underscores, too. */
+/** A label of a name that DNS can resolve; git hosts also have underscores. */
 const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
 /**
- * Returns the host of a new credential in the form in which those of remotes are looked up: in
- * lower case, with the port unless it is that of https.
+ * Returns the host of a new credential in the form that remotes are looked up by: in lower case, with the port unless
+ * it is that of https.
  * @throws DomainError VALUE_UNUSABLE when no remote can have such a host, such as a URL
  */
 export function credentialHost(given: string): string {

@@ -47,7 +47,7 @@ export function newEnvironmentClass(
   return environmentClass;
 }
 
-/** Returns the class after an update, where absent fields stay; undefined when nothing changes. */
+/** Returns the class after an update; undefined when nothing changes. Absent fields do not change. */
 export function updatedEnvironmentClass(
   present: EnvironmentClass,
   req: UpdateEnvironmentClassRequest,
@@ -74,7 +74,7 @@ export function requireClassEnabled({ enabled }: EnvironmentClass): void {
   );
 }
 
-/** Returns the project without its entries for the named classes, which are about to be deleted. */
+/** Returns the project without its entries for the given classes, which are about to be deleted. */
 export function withoutClasses(present: Project, classIds: ReadonlySet<string>, now: number): Project {
   const project = clone(ProjectSchema, present);
   project.environmentClasses = project.environmentClasses.filter(
@@ -89,10 +89,7 @@ export function withoutClasses(present: Project, classIds: ReadonlySet<string>, 
   return project;
 }
 
-/**
- * Returns the kinds of runners whose classes accept environments of a role; empty for a role that
- * creates none.
- */
+/** Returns the kinds of runners whose classes accept environments of a role; empty for a role that creates none. */
 export function kindsAcceptingEnvironments(
   { effective }: Policies,
   role: Caller["role"],
@@ -102,7 +99,7 @@ export function kindsAcceptingEnvironments(
 }
 
 /**
- * Requires that an environment class is of the requested runner.
+ * Requires that an environment class belongs to the requested runner.
  * @param runnerId empty for any runner
  * @throws DomainError VALUE_UNUSABLE
  */

@@ -15,9 +15,7 @@ import { valueUnusable } from "../error.ts";
 import { maskedPaths } from "../field-mask.ts";
 import { credentialHost } from "./credential-host.ts";
 
-/**
- * Last second that a timestamp in the contract's JSON form can express: the end of the year 9999.
- */
+/** Last second that a timestamp in the contract's JSON format can express: the end of the year 9999. */
 const LAST_SECOND = 253_402_300_799n;
 
 /** The secrets of a host token. */
@@ -28,9 +26,9 @@ export interface HostTokenSecrets {
 }
 
 /**
- * Returns the subject that a new token belongs to: the request's subject, or the user of the
- * deprecated field, or the caller.
- * @throws DomainError VALUE_UNUSABLE when the two differ or the subject is of a kind without tokens
+ * Returns the subject that a new token belongs to: the request's subject, the user of the deprecated field, or the
+ * caller.
+ * @throws DomainError VALUE_UNUSABLE when the first two differ or the subject is of a kind without tokens
  */
 export function hostTokenSubject(
   { subject: named, userId }: Pick<CreateHostAuthenticationTokenRequest, "subject" | "userId">,
@@ -50,7 +48,7 @@ export function hostTokenSubject(
 
 /**
  * Returns the description of a new token, as of `now` (milliseconds since 1970 UTC).
- * @throws DomainError VALUE_UNUSABLE when it has expired already, or its host is none
+ * @throws DomainError VALUE_UNUSABLE when it has already expired, or its host is invalid
  */
 export function newHostToken(
   req: CreateHostAuthenticationTokenRequest,
@@ -78,14 +76,14 @@ export interface HostTokenUpdate {
   readonly token: HostAuthenticationToken;
   /** Credential that replaces the stored one. */
   readonly newToken?: string;
-  /** Refresh token that replaces the stored one; empty removes it. */
+  /** Refresh token that replaces the stored one; empty removes the stored one. */
   readonly newRefreshToken?: string;
 }
 
 /**
  * Returns the token after an update; undefined when nothing changes.
- * @throws DomainError VALUE_UNUSABLE for an expiry that has passed, FIELD_MASK_INVALID for a mask
- * that names a field that cannot be cleared
+ * @throws DomainError VALUE_UNUSABLE for an expiry in the past, FIELD_MASK_INVALID for a mask that names a field that
+ * cannot be cleared
  */
 export function updatedHostToken(
   present: HostAuthenticationToken,
@@ -111,10 +109,7 @@ export function updatedHostToken(
   };
 }
 
-/**
- * Returns the fields that the mask names. A credential is replaced, never cleared: a token without
- * one is deleted instead.
- */
+/** Returns the fields that the mask names. A credential can be replaced but not cleared: delete the token instead. */
 function maskedFields({ updateMask, token }: UpdateHostAuthenticationTokenRequest): ReadonlySet<string> {
   const fixed = token === undefined ? ["id", "token"] : ["id"];
   return maskedPaths(UpdateHostAuthenticationTokenRequestSchema, updateMask, fixed);

@@ -6,10 +6,10 @@ import { type KeptPolicies, KeptPoliciesSchema, RunnerPolicy } from "#gen/servic
 import { isWithheld } from "../policy/work-secrets.ts";
 import { executablesOf, filesOf, type PolicyNeed } from "./path-policies.ts";
 
-/** The policies of a set, each by its bit; rows hold them so. */
+/** A set of policies, one bit each, as rows store it. */
 export type PolicySet = number;
 
-/** The names of what decides on each, as people find it in the organization's policies and in triggers. */
+/** The names that people know the policies by, from the organization's policies and from triggers. */
 const NAMES: Readonly<Record<Exclude<RunnerPolicy, RunnerPolicy.UNSPECIFIED>, string>> = {
   [RunnerPolicy.VETO_EXEC]: "vetoExecPolicy",
   [RunnerPolicy.VETO_EXEC_AUDIT]: "vetoExecPolicy",
@@ -26,44 +26,44 @@ const NAMES: Readonly<Record<Exclude<RunnerPolicy, RunnerPolicy.UNSPECIFIED>, st
 
 const KNOWN = Object.keys(NAMES).map(Number) as (keyof typeof NAMES)[];
 
-/** All policies, also those of later releases that rows may hold. */
+/** All policies, including those of later releases that rows may hold. */
 export const EVERY_POLICY: PolicySet = 0x7fff_ffff;
 
-/** Returns policies as a set, without those that this release does not know. */
+/** Returns policies as a set. Omits policies that this release does not know. */
 export function policySet(policies: readonly RunnerPolicy[]): PolicySet {
   return KNOWN.filter((each) => policies.includes(each)).reduce((set, each) => set | (1 << each), 0);
 }
 
 /**
- * The work that a runner may be given that does not say what it keeps: it is of an earlier release, which fails what it cannot
- * keep. Of pull requests from forks those releases know nothing.
+ * The policies offered to a runner that does not report its own. It is of an earlier release, which fails work whose
+ * policies it cannot enforce. Those releases do not know about pull requests from forks.
  */
 const UNSAID: PolicySet = policySet(
   KNOWN.filter((each) => each !== RunnerPolicy.FORK_WORK && each !== RunnerPolicy.FORK_EGRESS),
 );
 
-/** Returns the set that a runner says to keep; null for one that does not say. */
+/** Returns the set of policies that a runner reports; null when it reports none. */
 export function supportedPoliciesOf(said: KeptPolicies | undefined): PolicySet | null {
   return said ? policySet(said.policies) : null;
 }
 
-/** Returns a set as a runner says it; undefined for one that does not say. */
+/** Returns a set as runners report it; undefined for a runner that reports none. */
 export function keptPoliciesOf(said: PolicySet | null): KeptPolicies | undefined {
   if (said === null) return undefined;
   return create(KeptPoliciesSchema, { policies: KNOWN.filter((each) => (said & (1 << each)) !== 0) });
 }
 
-/** Returns the policies under which a runner may be given work. @param said null where it does not say */
+/** Returns the policies that work for a runner may have. @param said null when the runner reports none */
 export function offeredTo(said: PolicySet | null): PolicySet {
   return said ?? UNSAID;
 }
 
-/** Returns those of a set that are not in another. */
+/** Returns the policies of a set that are not in another. */
 export function policiesWithout(set: PolicySet, kept: PolicySet): PolicySet {
   return set & ~kept;
 }
 
-/** Returns what the policies of a lease need of its runner. */
+/** Returns the policies that a lease requires its runner to support. */
 export function neededByPolicies(policies: Policies): PolicySet {
   const { vetoExecPolicy, securityPolicy } = executablesOf(policies);
   const { endpointSecurity, customAgents = [] } = policies.securityAgentPolicy ?? {};
@@ -84,8 +84,8 @@ function byPath({ applies, isByPath }: PolicyNeed, blocked: RunnerPolicy, watche
 }
 
 /**
- * Returns what work in an environment needs of its runner; nothing where the environment is to stop. What prepares
- * workspaces, and has no environment, runs no commands and needs nothing.
+ * Returns the policies that work in an environment requires its runner to support; none when the environment is to
+ * stop. Work that prepares workspaces has no environment, runs no commands and requires none.
  */
 export function neededPolicies(policies: Policies, environment: Environment | undefined): PolicySet {
   if (environment?.spec?.desiredPhase !== EnvironmentPhase.RUNNING) return 0;
@@ -99,13 +99,16 @@ export function neededPolicies(policies: Policies, environment: Environment | un
   );
 }
 
-/** Returns the names of the policies of a set, each once. */
+/** Returns the names of the policies of a set, without duplicates. */
 export function policyNames(set: PolicySet): readonly string[] {
   const names = KNOWN.filter((each) => (set & (1 << each)) !== 0).map((each) => NAMES[each]);
   return [...new Set(names)];
 }
 
-/** Returns what people read about work that waits for a runner that keeps what it needs, or has waited too long. */
+/**
+ * Returns the message for people about work that waits, or has waited too long, for a runner that supports its
+ * policies.
+ */
 export function waitMessage(needs: PolicySet): string {
   const names = policyNames(needs).join(", ");
   return (

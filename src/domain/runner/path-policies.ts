@@ -5,11 +5,11 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
 
-/** A need of a policy of a lease, which its runner meets or does not. */
+/** A lease's policy, which its runner can or cannot enforce. */
 export interface PolicyNeed {
-  /** False for a policy that is switched off, or covers nothing. */
+  /** False for a policy that is disabled or covers nothing. */
   readonly applies: boolean;
-  /** True if it is kept by denying paths. */
+  /** True if denying paths enforces it. */
   readonly isByPath: boolean;
 }
 
@@ -18,7 +18,7 @@ export interface PathNeed extends PolicyNeed {
   readonly paths: readonly string[];
 }
 
-/** Returns the programs that policies deny by their paths or names, without those that no list can deny. */
+/** Returns the programs that policies deny by path or name. Omits policies that no list can enforce. */
 export function executablesOf({ vetoExecPolicy, securityPolicy }: Policies): {
   readonly vetoExecPolicy: PathNeed;
   readonly securityPolicy: PathNeed;
@@ -26,7 +26,7 @@ export function executablesOf({ vetoExecPolicy, securityPolicy }: Policies): {
   const veto = vetoExecPolicy?.enabled ? vetoExecPolicy : undefined;
   const rules = securityPolicy?.spec?.executables?.rules ?? [];
   const seen = new Set<string>();
-  // Of several rules for one program the first holds.
+  // Of several rules for one program the first applies.
   const first = rules.filter(({ path }) => !seen.has(path) && seen.add(path));
   return {
     vetoExecPolicy: {
@@ -42,7 +42,7 @@ export function executablesOf({ vetoExecPolicy, securityPolicy }: Policies): {
   };
 }
 
-/** Returns the files that a policy denies, or lets nobody change. */
+/** Returns the files that a policy denies, or makes read-only. */
 export function filesOf({ vetoFilePolicy: veto }: Policies): PolicyNeed & {
   readonly denied: readonly string[];
   readonly readOnly: readonly string[];
@@ -61,7 +61,7 @@ export function filesOf({ vetoFilePolicy: veto }: Policies): PolicyNeed & {
     applies: rules.length > 0 || devices !== undefined,
     isByPath:
       rules.every((rule) => rule.isByPath && rule.surface !== Surface.CONTENT_READ) &&
-      // A sandbox has no block devices, and makes none.
+      // A sandbox has no block devices and cannot create them.
       isBlock(devices?.action),
     denied: ofSurface(Surface.ACCESS),
     readOnly: ofSurface(Surface.CONTENT_MUTATION),

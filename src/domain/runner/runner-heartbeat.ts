@@ -17,31 +17,27 @@ import { keptPoliciesOf, type PolicySet, supportedPoliciesOf } from "./kept-poli
  */
 export const INACTIVE_AFTER_MS = 90_000;
 
-/**
- * Interval at which a runner is asked to call: two calls in a row may be lost before it counts as
- * silent.
- */
+/** Interval at which a runner is asked to call: two calls in a row may be lost before it counts as inactive. */
 export const HEARTBEAT_INTERVAL_MS = INACTIVE_AFTER_MS / 3;
 
 /**
- * Time without a heartbeat after which an instance of a runner no longer counts as living (contract,
- * WorkService.BeginInstance): three of the calls that the built-in runner makes, which are twice as many as it is
- * asked for.
+ * Time without a heartbeat after which an instance of a runner no longer counts as alive (contract,
+ * WorkService.BeginInstance): three calls of the built-in runner, which calls twice as often as asked.
  */
 export const INSTANCE_LIVES_MS = 1.5 * HEARTBEAT_INTERVAL_MS;
 
 /** Validity of a runner's own token. */
 export const RUNNER_TOKEN_VALID_MS = 365 * 24 * 3600 * 1000;
 
-/** A runner's description of itself when it registers. */
+/** How a runner describes itself when it registers. */
 export interface RunnerRegistration {
   readonly version: string;
   readonly systemDetails: string;
-  /** Unspecified where the runner does not say it. */
+  /** Unspecified when the runner does not report it. */
   readonly isolation?: RunnerIsolation;
-  /** True where it takes agents that are defined by the API; undefined where it does not say it. */
+  /** True when it takes agents that the API defines; undefined when it does not report it. */
   readonly apiAgents?: boolean | undefined;
-  /** The set of the policies that it keeps; null where it does not say it. */
+  /** The set of policies that it supports; null when it does not report it. */
   readonly keptPolicies?: PolicySet | null;
 }
 
@@ -52,7 +48,7 @@ export function registeredRunner(present: Runner, reported: RunnerRegistration, 
   return withStatus(present, { ...said, ...abilities(rest) }, now);
 }
 
-/** A runner's later update of its description; without a reason the known one stays. */
+/** A later update of a runner's description. An absent reason keeps the known one. */
 export interface RunnerUpdate {
   /** Empty means unchanged. */
   readonly version?: string;
@@ -62,11 +58,11 @@ export interface RunnerUpdate {
   readonly isolation?: RunnerIsolation;
   /** Undefined means unchanged. */
   readonly apiAgents?: boolean | undefined;
-  /** The set of the policies that it keeps; null where it does not say any more. Undefined means unchanged. */
+  /** The set of policies that it supports; null when it no longer reports it. Undefined means unchanged. */
   readonly keptPolicies?: PolicySet | null | undefined;
 }
 
-/** Returns what a runner says of its isolation, agents and policies, without what it leaves out. */
+/** Returns the reported isolation, agents and policies, without absent ones. */
 function abilities({
   isolation,
   apiAgents,
@@ -104,7 +100,7 @@ export function connectedRunner(
   return isUnchanged ? undefined : withStatus(present, status, now);
 }
 
-/** Returns the runner as one that was silent for too long. */
+/** Returns the runner as inactive after it was silent for too long. */
 export function inactiveRunner(present: Runner, now: number): Runner {
   const message = `nothing was heard of the runner for ${INACTIVE_AFTER_MS / 1000} seconds`;
   return withStatus(present, { phase: RunnerPhase.INACTIVE, message }, now);
@@ -128,15 +124,15 @@ export function requireRunnerAvailable(runner: Runner): void {
   throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
 }
 
-/** The instance of a runner that began last. */
+/** The most recent instance of a runner. */
 export interface RunnerInstance {
-  /** Null for a runner whose programs name none. */
+  /** Null for a runner whose programs do not name an instance. */
   readonly instanceId: string | null;
   /** Time of its last sign of life, in milliseconds since 1970 UTC. */
   readonly instanceSeenAt: number | null;
 }
 
-/** Requires that no other instance of a runner lives. @throws DomainError IN_USE */
+/** Requires that no other instance of a runner is alive. @throws DomainError IN_USE */
 export function requireNoOtherInstance(
   { instanceId, instanceSeenAt }: RunnerInstance,
   beginning: string,

@@ -3,30 +3,30 @@ import { type Runner, RunnerPhase } from "#gen/service/v1/runner_pb.js";
 import { DomainError, notFound, valueUnusable } from "../error.ts";
 import { INACTIVE_AFTER_MS } from "./runner-heartbeat.ts";
 
-/** Interval at which the server says on a stream of questions that it is there (contract, WatchRequestsResponse). */
+/** Interval at which the server sends a sign of life on a stream of questions (contract, WatchRequestsResponse). */
 export const STREAM_SIGN_MS = 15_000;
 
-/** Time for which a stream counts as open after its server has said so last. */
+/** Time for which a stream counts as open after its server's last sign of life. */
 export const STREAM_LIVES_MS = 3 * STREAM_SIGN_MS;
 
-/** The most questions of one caller that a runner has open: a page that shows an environment asks a few at once. */
+/** Maximum open questions of one caller at a runner: a page that shows an environment asks a few at once. */
 export const MAX_QUESTIONS_OF_CALLER = 8;
 
-/** The most questions that a runner has open: as many of each of several callers. */
+/** Maximum open questions at a runner: enough for several callers at their limit. */
 export const MAX_QUESTIONS_OF_RUNNER = 8 * MAX_QUESTIONS_OF_CALLER;
 
-/** Time without progress after which a question that may last is over: nothing of a push is silent for longer. */
+/** Time without progress after which a long-running question ends: no step of a push is silent for longer. */
 export const SILENT_MS = 140_000;
 
-/** The longest that a question may last, whatever progress there is: as long as one command of git. */
+/** Maximum duration of a question, regardless of progress: as long as one git command may take. */
 export const LONG_RUNNING_MS = 3_600_000;
 
-/** Returns the end of a question whose runner tells of progress. @param lastEnd the end that no progress puts off */
+/** Returns the new end of a question after progress. @param lastEnd the end that progress cannot postpone */
 export function endAfterProgress(now: number, lastEnd: number): number {
   return Math.min(now + SILENT_MS, lastEnd);
 }
 
-/** The stream by which a runner gets questions. */
+/** The stream through which a runner gets questions. */
 export interface RunnerQuestions {
   /** Id of the stream that opened last; null before the first. */
   readonly questionsStream: string | null;
@@ -44,11 +44,11 @@ export function listensToQuestions(
 
 /**
  * Requires that one more question may be asked.
- * @param askers who waits for answers of the runner, an id for each question
+ * @param askers the ids of those who wait for answers of the runner, one for each question
  * @throws DomainError TOO_MANY_QUESTIONS
  */
 export function requireRoomForQuestion(askers: readonly string[], askerId: string): void {
-  // The narrower limit first, since the caller can do most about it.
+  // The narrower limit comes first: it is the one that the caller can act on.
   if (askers.filter((id) => id === askerId).length >= MAX_QUESTIONS_OF_CALLER)
     throw tooManyQuestions("caller", MAX_QUESTIONS_OF_CALLER);
   if (askers.length >= MAX_QUESTIONS_OF_RUNNER) throw tooManyQuestions("runner", MAX_QUESTIONS_OF_RUNNER);
@@ -64,11 +64,11 @@ function tooManyQuestions(scope: "caller" | "runner", limit: number): DomainErro
   );
 }
 
-/** The sentence for while an environment cannot be looked at. */
+/** What people can still read while an environment is unreachable. */
 const STILL_THERE =
   "What was reported of it last stays readable with GetEnvironmentChanges and GetEnvironmentDiff";
 
-/** The causes that the server itself finds, in words for people. */
+/** The causes that the server itself finds, as messages for people. */
 const CAUSES = {
   environment_gone: "the environment is not there",
   runner_silent:
@@ -76,7 +76,7 @@ const CAUSES = {
   no_answer: "its runner did not answer in time",
 } as const;
 
-/** Returns the error for an environment that cannot be looked at. */
+/** Returns the error for an unreachable environment. */
 export function environmentUnreachable(cause: keyof typeof CAUSES): DomainError {
   return new DomainError(
     ErrorReason.ENVIRONMENT_UNREACHABLE,
@@ -85,7 +85,7 @@ export function environmentUnreachable(cause: keyof typeof CAUSES): DomainError 
   );
 }
 
-/** Returns the error for what a runner gave as the reason for no answer. */
+/** Returns the error for a runner's failure to answer. */
 export function questionFailed({ reason, message }: { reason: string; message: string }): DomainError {
   if (reason === "environment_absent") return environmentUnreachable("environment_gone");
   if (reason === "commit_unknown") return notFound("commit");
@@ -98,7 +98,7 @@ export function questionFailed({ reason, message }: { reason: string; message: s
   );
 }
 
-/** The causes for which a runner cannot be asked, in words for people. */
+/** Why a runner cannot be asked, as messages for people. */
 const UNREACHABLE = {
   runner_paused: "it is paused: UpdateRunner makes it active again",
   runner_silent: "it does not listen to questions now: it is stopped, out of reach, or of an earlier release",
@@ -113,7 +113,10 @@ export function runnerUnreachable(cause: keyof typeof UNREACHABLE): DomainError 
   return new DomainError(ErrorReason.RUNNER_UNREACHABLE, message, { cause });
 }
 
-/** Requires that a runner takes questions that are about none of its environments. @throws DomainError RUNNER_UNREACHABLE */
+/**
+ * Requires that a runner can be asked about something other than its environments. @throws DomainError
+ * RUNNER_UNREACHABLE
+ */
 export function requireAskable(
   known: RunnerQuestions & { readonly seenAt: number | null; readonly runner: Pick<Runner, "spec"> },
   now: number,
@@ -122,7 +125,7 @@ export function requireAskable(
   if (!listensToQuestions(known, now)) throw runnerUnreachable("runner_silent");
 }
 
-/** Returns the error for a repository that a runner cannot read. @param reason the runner's word for it */
+/** Returns the error for a repository that a runner cannot read. @param reason as the runner reports it */
 export function repositoryUnreadable({ reason, message }: { reason: string; message: string }): DomainError {
   return new DomainError(
     ErrorReason.REPOSITORY_UNREADABLE,

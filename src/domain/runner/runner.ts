@@ -9,16 +9,13 @@ import { inUse, valueUnusable } from "../error.ts";
 /** Validity of an exchange token (contract, CreateRunnerResponse): 24 hours. */
 export const EXCHANGE_TOKEN_VALID_MS = 24 * 3600 * 1000;
 
-/** The phases that an administrator may want of a runner; to delete one is an operation of its own. */
+/** The phases that an administrator may request; deleting a runner is a separate operation. */
 const REQUESTABLE: readonly RunnerPhase[] = [RunnerPhase.ACTIVE, RunnerPhase.INACTIVE];
 
 /** Name of the runner that represents the local runners of an organization's members. */
 const LOCAL_CONFIGURATION_NAME = "Local runners";
 
-/**
- * Values of a new runner that the request does not contain; the one that the system creates has no
- * creator.
- */
+/** Values of a new runner that the request does not contain. The runner that the system creates has no creator. */
 export interface RunnerCreationContext {
   readonly id: string;
   readonly creator?: Subject;
@@ -40,17 +37,16 @@ export function newRunner(
   return createdRunner(name, kind || RunnerKind.REMOTE, spec?.desiredPhase || RunnerPhase.ACTIVE, origin);
 }
 
-/**
- * Returns the runner that represents the local runners of all members; each organization has one.
- */
+/** Returns the runner that represents the local runners of all members; each organization has one. */
 export function newLocalConfiguration(origin: RunnerCreationContext): Runner {
   return createdRunner(LOCAL_CONFIGURATION_NAME, RunnerKind.LOCAL_CONFIGURATION, RunnerPhase.ACTIVE, origin);
 }
 
 /**
- * Returns the runner after an update, where absent fields stay; undefined when nothing changes. `now` in milliseconds
- * since 1970 UTC.
- * @throws DomainError VALUE_UNUSABLE for the runner that represents local runners, and for a phase that nobody may ask for
+ * Returns the runner after an update; undefined when nothing changes. Absent fields do not change. `now` is in
+ * milliseconds since 1970 UTC.
+ * @throws DomainError VALUE_UNUSABLE for the runner that represents local runners, and for a phase that nobody may
+ * request
  */
 export function updatedRunner(
   present: Runner,
@@ -93,8 +89,7 @@ export function requireRunnerConnectable({ kind }: Runner): void {
 
 /**
  * Requires that a project may name the runner's classes.
- * @throws DomainError VALUE_UNUSABLE for a runner on a member's own machine: a project is not for
- * one person
+ * @throws DomainError VALUE_UNUSABLE for a runner on a member's own machine: a project is not for a single person
  */
 export function requireNoLocalClass({ kind }: Runner): void {
   if (kind === RunnerKind.LOCAL) {

@@ -2,17 +2,17 @@
 export interface BegunRequest {
   readonly method: string;
   readonly url: URL;
-  /** The place in the trace of what sends it; undefined where that has none. */
+  /** Position in the trace of the span that sends it; undefined without a trace. */
   readonly traceparent: string | undefined;
 }
 
-/** A request that a trace has a span of. */
+/** A request that has a span. */
 export interface TracedRequest {
-  /** The request's own place in the trace, for its header. */
+  /** The request's position in the trace, for its header. */
   readonly traceparent: string;
   /**
-   * Takes the status of its answer, and whether one of 400 to 499 was to be expected, or a short name from a fixed set of why
-   * there was none.
+   * Ends the span. Takes the status of the response, and whether a status of 400 to 499 was expected; or, when there
+   * was no response, the reason: a short name from a fixed set.
    */
   end(
     outcome:
@@ -21,8 +21,8 @@ export interface TracedRequest {
   ): void;
 }
 
-/** The spans of the requests that a server sends to others. */
+/** Creates the spans of the requests that a server sends to others. */
 export interface RequestTraces {
-  /** Returns the span of a request; undefined where it gets none. */
+  /** Begins the span of a request; undefined when it gets none. */
   beginRequest(request: BegunRequest): TracedRequest | undefined;
 }
