@@ -8,9 +8,9 @@ import { ServerProvider } from "./api/server.tsx";
 import { router } from "./router.tsx";
 import { theme } from "./theme.ts";
 
-/** The nonce of the page's policy, which style elements need. */
+/** The nonce of the page's content security policy, which style elements need. */
 const nonce = document.querySelector<HTMLMetaElement>("meta[property='csp-nonce']")?.nonce ?? "";
-// By this name, packages that make style elements of their own find it.
+// Packages that create style elements look it up by this name.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 const root = document.getElementById("root");

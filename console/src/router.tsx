@@ -34,14 +34,14 @@ const agents = createRoute({
   validateSearch: tabOf,
 });
 
-/** What is chosen on the page of a run. */
+/** The search parameters of a run's page. */
 interface RunSearch {
   readonly tab?: string | undefined;
-  /** `split` shows the lines next to each other. */
+  /** `split` shows old and new lines next to each other. */
   readonly diff?: string | undefined;
   /** `turn` compares with the last turn. */
   readonly base?: string | undefined;
-  /** The digest of the diff that is shown. */
+  /** The digest of the shown diff. */
   readonly digest?: string | undefined;
 }
 
@@ -167,13 +167,13 @@ const executions = createRoute({
   }),
 });
 
-/** What is chosen on the page of an execution. */
+/** The search parameters of an execution's page. */
 interface ExecutionSearch {
   readonly tab?: string | undefined;
-  /** The action that is shown below the board, and its step. */
+  /** The action shown below the board, and its step. */
   readonly action?: string | undefined;
   readonly step?: number | undefined;
-  /** What outputs must have in a cell, the output that they are sorted by, and `desc` for the other way round. */
+  /** The text that outputs must contain, the output to sort by, and `desc` to reverse the order. */
   readonly q?: string | undefined;
   readonly sort?: string | undefined;
   readonly order?: string | undefined;
@@ -196,14 +196,14 @@ const execution = createRoute({
   }),
 });
 
-/** What is chosen on the page of the organization. */
+/** The search parameters of the organization's page. */
 interface OrganizationSearch {
   readonly tab?: string | undefined;
-  /** The group or service account that is shown. */
+  /** The group or service account shown. */
   readonly id?: string | undefined;
-  /** What members are searched by. */
+  /** The search for members. */
   readonly q?: string | undefined;
-  /** The state of what the ledger of a webhook shows. */
+  /** The state that a webhook's ledger is filtered by. */
   readonly state?: string | undefined;
   /** Filters of the audit log. */
   readonly by?: string | undefined;
@@ -242,7 +242,7 @@ const join = createRoute({
   ),
 });
 
-/** Every address of the console; the server answers those whose first part it knows (src/http/console). */
+/** All addresses of the console. The server serves those whose first part it knows (src/http/console). */
 export const router = createRouter({
   routeTree: root.addChildren([
     home,
@@ -262,7 +262,7 @@ export const router = createRouter({
     join,
     account,
   ]),
-  // A page that fails keeps the frame around it.
+  // A page that fails keeps its frame.
   defaultErrorComponent: Failed,
   defaultPreload: "intent",
   defaultPreloadStaleTime: 0,

@@ -1,6 +1,6 @@
 import { createTheme } from "@mantine/core";
 
-/** The look of Mantine's parts: system fonts, 14 px, and one blue. */
+/** The look of Mantine's components: system fonts, 14 px, and one blue. */
 export const theme = createTheme({
   fontFamily: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif",
   fontFamilyMonospace: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
@@ -16,7 +16,7 @@ export const theme = createTheme({
         position: "bottom-end",
         shadow: "md",
         transitionProps: { duration: 120 },
-        // The first item gets the focus, in place of an element that is no item.
+        // Focuses the first item instead of a placeholder element.
         withInitialFocusPlaceholder: false,
       },
     },

@@ -8,7 +8,7 @@ import { type StreamState, useStream } from "./stream.ts";
 
 const events = createClient(EventService, transport);
 
-/** The services whose answers may have changed with a resource of a kind. */
+/** The services whose responses may change when a resource of a kind changes. */
 const SERVICES: Readonly<Partial<Record<ResourceType, readonly string[]>>> = {
   [ResourceType.AGENT_EXECUTION]: ["AgentService"],
   [ResourceType.AGENT]: ["AgentService"],
@@ -35,12 +35,12 @@ const SERVICES: Readonly<Partial<Record<ResourceType, readonly string[]>>> = {
   [ResourceType.PERSONAL_ACCESS_TOKEN]: ["UserService"],
 };
 
-/** Milliseconds in which changes are gathered before lists are read again: a busy organization changes all the time. */
+/** Milliseconds to collect changes before lists are read again: a busy organization changes all the time. */
 const GATHER_MS = 400;
 
 const stale = new Set<string>();
 
-/** Marks what was read of some services as old; what is on the page is read again. */
+/** Marks everything read from some services as stale; what the page shows is read again. */
 function markStale(services: readonly string[]): void {
   const isGathering = stale.size > 0;
   for (const service of services) stale.add(`service.v1.${service}`);
@@ -57,36 +57,39 @@ function markStale(services: readonly string[]): void {
   }, GATHER_MS);
 }
 
-/** What the tab with the stream tells the others: what has changed in its organization, or only that it is there. */
+/**
+ * The message of the tab that has the stream to the other tabs: what has changed in its organization, or only a sign
+ * of life.
+ */
 type TabMessage = {
   readonly organizationId: string;
   readonly sequence?: string;
   readonly services: readonly string[];
 };
 
-/** Milliseconds between two signs of life of the tab with the stream, and for how long one is believed. */
+/** Milliseconds between two signs of life of the tab with the stream, and how long each is trusted. */
 const SIGN_MS = 1_500;
 const BELIEVED_MS = 6_000;
 
 const channel = new BroadcastChannel("chartroom-events");
 
-/** The last event that this tab knows of, by its own stream or another tab's; undefined before the first. */
+/** The last event that this tab has seen, on its own stream or from another tab; undefined before the first. */
 let last: bigint | undefined;
 
 function servicesOf(event: WatchEventsResponse): readonly string[] {
-  // After a gap nobody knows what has changed.
+  // After a gap, anything may have changed.
   if (event.historyPruned) return [...new Set(Object.values(SERVICES).flat())];
   return SERVICES[event.resourceType] ?? [];
 }
 
-/** Follows the organization's events in one tab of the browser for all of them, and reads again what has changed. */
+/** Watches the organization's events in one browser tab on behalf of all tabs, and reads again what has changed. */
 export function useEvents(): StreamState {
   const [isFollowed, setIsFollowed] = useState(false);
   const organizationId = usePerson().user?.organizationId ?? "";
   useEffect(() => {
     let silence: ReturnType<typeof setTimeout> | undefined;
     const listen = ({ data }: MessageEvent<TabMessage>) => {
-      // A tab that has not learned of a switch counts the events of the organization before.
+      // A tab that has not noticed an organization switch reports events of the previous organization.
       if (data.organizationId !== organizationId) return;
       if (data.sequence !== undefined) last = BigInt(data.sequence);
       markStale(data.services);

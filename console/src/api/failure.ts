@@ -2,22 +2,22 @@ import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/valid
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 
-/** What a page shows of a failed call. */
+/** How a page shows a failed call. */
 export interface Failure {
   /** The server's sentence. */
   readonly sentence: string;
   readonly reason: ErrorReason;
-  /** The name of the reason, such as `QUEUE_CHANGED`; empty where the server gave none. */
+  /** The name of the reason, such as `QUEUE_CHANGED`; empty when the server gave none. */
   readonly reasonName: string;
-  /** The field that is meant, as the contract names it; empty where none is. */
+  /** The field that the error is about, as the contract names it; empty for none. */
   readonly field: string;
-  /** The server's id of the call, for its operator; empty where no server answered. */
+  /** The server's request id of the call, for its operator; empty when no server answered. */
   readonly requestId: string;
-  /** True where nobody is signed in any more. */
+  /** True when nobody is signed in any longer. */
   readonly isSignedOut: boolean;
 }
 
-/** Returns what a page shows of an error: the server's sentence, or which of the two did not answer. */
+/** Returns how a page shows an error: the server's sentence, or that the server did not answer. */
 export function failureOf(thrown: unknown): Failure {
   const error = ConnectError.from(thrown);
   const [detail] = error.findDetails(ErrorDetailSchema);
@@ -33,7 +33,7 @@ export function failureOf(thrown: unknown): Failure {
   };
 }
 
-/** The server's sentence; that about its session is for programs, which have no page to sign in on. */
+/** Returns the server's sentence. Its sentence about the session is for programs, which have no sign-in page. */
 const answeredWith = ({ code, rawMessage }: ConnectError): string =>
   code === Code.Unauthenticated
     ? "You are no longer signed in: sign in again, then try it once more."

@@ -4,10 +4,10 @@ import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { transport } from "./server.tsx";
 
 /**
- * Calls an operation without its contract, for the first page: the first load of the console has no room for the
- * contracts of all services whose lists it shows.
+ * Calls an operation without its contract, for the first page: loading the contracts of all services whose lists it
+ * shows would make the console's first load too large.
  * @param operation such as `RunnerService/ListRunners`
- * @returns the answer in the contract's JSON
+ * @returns the response in the contract's JSON
  */
 export async function callJson<T>(operation: string, signal: AbortSignal, request: JsonObject): Promise<T> {
   const [service, name] = operation.split("/");

@@ -2,16 +2,16 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { tellTabs } from "./tabs.ts";
 
-/** An organization whose member the person is. */
+/** An organization that the person is a member of. */
 export interface OwnOrganization {
   readonly id: string;
   readonly name: string;
   readonly current: boolean;
-  /** The providers that sign the person in to it; without any, the session is exchanged. */
+  /** The providers that sign the person in to it; when there are none, the session is exchanged. */
   readonly providers: readonly { readonly id: string; readonly name: string }[];
 }
 
-/** Reads the organizations whose member the person is. */
+/** Reads the organizations that the person is a member of. */
 export function useOrganizations() {
   return useQuery({
     queryKey: ["sign-in", "organizations"],
@@ -21,7 +21,7 @@ export function useOrganizations() {
   });
 }
 
-/** Exchanges the session for one in another organization, whose Home is shown then. */
+/** Exchanges the session for one in another organization and shows its Home page. */
 export function useSwitch() {
   return useMutation({
     mutationFn: (organizationId: string) => post("organization", { organizationId }),
@@ -47,7 +47,7 @@ export function useProvider() {
   });
 }
 
-/** Asks what is below /sign-in, whose failures have the form of Connect's JSON errors. */
+/** Calls an endpoint below /sign-in. Its errors have the format of Connect's JSON errors. */
 async function post<T>(path: string, body: object): Promise<T> {
   const res = await fetch(`/sign-in/${path}`, {
     method: "POST",

@@ -1,17 +1,17 @@
-/** Rows of one page of a list. */
+/** Rows on one page of a list. */
 const PAGE = 50;
 
 /** The first page of a list. */
 export const FIRST_PAGE = { pagination: { pageSize: PAGE } } as const;
 
-/** How lists of the contract go on from one page to the next. */
+/** How to read the next page of the contract's lists. */
 export const BY_PAGE = {
   pageParamKey: "pagination",
   getNextPageParam: ({ pagination }: { readonly pagination?: { readonly nextToken: string } }) =>
     pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
 } as const;
 
-/** Returns what a table needs to go on with a list. */
+/** Returns what a table needs to load more of a list. */
 export function moreOf(list: {
   readonly hasNextPage: boolean;
   readonly isFetchingNextPage: boolean;

@@ -3,7 +3,7 @@ import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { UserService } from "#gen/service/v1/user_service_pb.js";
 
-/** Milliseconds for which names are taken as they were read. */
+/** Milliseconds for which names are cached. */
 const NAME_MS = 600_000;
 
 /** Reads who is signed in, and the organization that the session acts in. */
@@ -25,7 +25,7 @@ const KINDS: Readonly<Partial<Record<Principal, string>>> = {
   [Principal.ENVIRONMENT]: "an environment",
 };
 
-/** Names who did something; of others than people it names the kind. */
+/** Shows who did something: a person's name, or else the kind of subject. */
 export function Who({ subject }: { readonly subject: Subject | undefined }) {
   const isUser = subject?.principal === Principal.USER;
   const { data } = useQuery(

@@ -1,26 +1,26 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { useQuery } from "@tanstack/react-query";
 
-/** A sentence about a part of the server. */
+/** A message about a part of the server. */
 export interface Note {
   /** The part, such as `disk`. */
   readonly check: string;
   readonly reason: string;
 }
 
-/** What /readyz answers, to probes as to pages. */
+/** The response of /readyz, for probes and pages alike. */
 interface Readiness {
   readonly status: "ok" | "unavailable";
-  /** What keeps the server from its work. */
+  /** What prevents the server from working. */
   readonly problems?: readonly Note[];
-  /** What keeps it from nothing yet. */
+  /** What does not prevent it from working yet. */
   readonly warnings?: readonly Note[];
 }
 
-/** The status of an answer that says what keeps the server from being ready. */
+/** The status of a response that says why the server is not ready. */
 const NOT_READY = 503;
 
-/** Reads an address that every probe reads; what it says of a server that is not ready comes with status 503. */
+/** Reads a probe endpoint. When the server is not ready, the response has the status 503 and says why. */
 export async function readProbe<T>(path: string, signal: AbortSignal): Promise<T> {
   const response = await fetch(path, { signal });
   const isJson = response.headers.get("content-type")?.includes("json");
@@ -31,7 +31,7 @@ export async function readProbe<T>(path: string, signal: AbortSignal): Promise<T
   return (await response.json()) as T;
 }
 
-/** Reads what keeps the server from its work and what it warns of, again and again while the page is visible. */
+/** Polls the server's problems and warnings while the page is visible. */
 export function useReadiness(againMs: number) {
   return useQuery({
     queryKey: ["readyz"],

@@ -5,11 +5,11 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { signInAgain } from "./session.ts";
 
-/** Tells the page when the server no longer knows its session. */
+/** Notifies the page when the server no longer knows its session. */
 const watchSession: Interceptor = (next) => async (req) => {
   try {
     const res = await next(req);
-    // The header of a stream comes before the server says whether it knows the session.
+    // A stream's header arrives before the server says whether it knows the session.
     if (!res.stream) signInAgain.set(false);
     return res;
   } catch (error) {
@@ -18,34 +18,35 @@ const watchSession: Interceptor = (next) => async (req) => {
   }
 };
 
-/** Calls the server under the session of the page, in JSON, which the server answers fastest. */
+/** Calls the server under the session of the page, in JSON, the format that the server handles fastest. */
 export const transport = createConnectTransport({ baseUrl: "/api", interceptors: [watchSession] });
 
-/** Codes after which the same call may succeed. */
+/** Codes for which a retry may succeed. */
 const PASSING: ReadonlySet<Code> = new Set([Code.Unavailable, Code.Unknown, Code.DeadlineExceeded]);
 
-/** Holds what the page has read; streams write into it, see stream.ts. */
+/** Caches what the page has read; streams write into it, see stream.ts. */
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       retry: (count, error) => count < 3 && PASSING.has(ConnectError.from(error).code),
       staleTime: 5_000,
-      // Events tell what has changed; without them this keeps a page from growing old.
+      // Events say what has changed; without them, this keeps a page from becoming stale.
       refetchInterval: 60_000,
     },
   },
 });
 
 /**
- * What a call that changes something does at its end: all that the page shows is read again. A failure is shown at once.
- * After a success the call counts as under way until the page shows what came of it, so that nobody repeats it meanwhile.
+ * Reads everything that the page shows again after a call that changes something. A failure is shown immediately.
+ * After a success the call counts as in flight until the page shows the result, so that nobody repeats it in the
+ * meantime.
  */
 export const rereadAll = {
   onSuccess: () => queries.invalidateQueries(),
   onError: () => void queries.invalidateQueries(),
 };
 
-/** Gives the pages the server and what was read of it. */
+/** Provides the pages with the server and the cache. */
 export function ServerProvider({ children }: { readonly children: ReactNode }) {
   return (
     <TransportProvider transport={transport}>

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** A value outside of React that pages follow. */
+/** A value outside React that pages can subscribe to. */
 function createValue<T>(first: T) {
   let value = first;
   const listeners = new Set<() => void>();
@@ -18,10 +18,10 @@ function createValue<T>(first: T) {
   };
 }
 
-/** Whether the server has refused the session, so that the person must sign in again. */
+/** Whether the server has rejected the session, so that the person must sign in again. */
 export const signInAgain = createValue(false);
 
-/** Follows a value of {@link createValue}. */
+/** Subscribes to a value of {@link createValue}. */
 export function useValue<T>(value: ReturnType<typeof createValue<T>>): T {
   return useSyncExternalStore(value.subscribe, value.get);
 }
@@ -30,7 +30,7 @@ export { createValue };
 
 /**
  * Goes to the sign-in page, which leads back to this one. The part after the # can be a secret, such as that of an
- * invite: the tab keeps it, as an address would tell it to the server.
+ * invite. It is kept in the tab, since the address would send it to the server.
  */
 export function goToSignIn(): void {
   const { pathname, search, hash } = location;

@@ -7,12 +7,12 @@ import { forgetTyped } from "./typed.ts";
 
 const users = createClient(UserService, transport);
 
-/** Ends sessions of the person: this one, or with `everywhere` all others before it. */
+/** Ends sessions of the person: this one or, with `everywhere`, first all others. */
 export function useSignOut() {
   return useMutation({
     async mutationFn({ everywhere = false }: { readonly everywhere?: boolean }) {
       const { sessions } = await users.listSessions({ pagination: { pageSize: 100 } });
-      // This one last: without it nothing more can be ended.
+      // The current session last: without it no others can be ended.
       const ending = sessions.filter(({ current }) => everywhere || current);
       for (const { id } of ending.toSorted((one, other) => Number(one.current) - Number(other.current))) {
         await users.revokeSession({ sessionId: id });

@@ -4,39 +4,46 @@ import { queries } from "./server.tsx";
 import { signInAgain } from "./session.ts";
 
 /**
- * The places for streams that all tabs of the browser share. Over HTTP/1.1 a browser has six connections to a server:
- * three stay free for calls. The first is for the organization's events, which one tab passes on to the others.
+ * The slots for streams, which all tabs of the browser share. Over HTTP/1.1 a browser has six connections to a
+ * server; three remain free for calls. The first slot is for the organization's events, which one tab passes on to
+ * the others.
  */
 const SLOTS = { events: ["chartroom-stream-1"], page: ["chartroom-stream-2", "chartroom-stream-3"] } as const;
 
-/** Milliseconds between two attempts: doubled with each failure in a row, and spread, so that tabs do not come at once. */
+/**
+ * Milliseconds between two attempts: doubled with each failure in a row, with jitter so that tabs do not retry at the
+ * same time.
+ */
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
 
-/** Milliseconds between two readings of a page that waits for a stream's place. */
+/** Milliseconds between two polls of a page that waits for a slot. */
 const POLL_MS = 5_000;
 
-/** The state of a stream: `behind` while the page waits for a connection or a place. */
+/** The state of a stream: `behind` while the page waits for a connection or a slot. */
 export type StreamState = "live" | "behind" | "ended";
 
 export interface StreamOptions<M> {
-  /** Names the stream in the page: another one begins when it changes. Undefined begins none. */
+  /** Identifies the stream within the page: a new key starts another stream. Undefined starts none. */
   readonly key: string | undefined;
   readonly slot: keyof typeof SLOTS;
-  /** Opens the stream after what the page has, and tells when the server has taken it; called again after each interruption. */
+  /**
+   * Opens the stream after what the page already has, and reports when the server has accepted it. Called again after
+   * each interruption.
+   */
   readonly open: (signal: AbortSignal, onHeader: () => void) => AsyncIterable<M>;
-  /** Takes a message into the query cache, and remembers how far the stream has come. */
+  /** Puts a message into the query cache, and remembers the position in the stream. */
   readonly onMessage: (message: M) => void;
-  /** The queries that are read now and then while the stream has no place. */
+  /** The queries that are polled while the stream has no slot. */
   readonly pollKey?: readonly unknown[];
-  /** Whether the stream has ended for good when the server ends it without an error. */
+  /** Returns whether the stream is over when the server ends it without an error. */
   readonly isFinal?: () => boolean;
 }
 
 /**
- * Follows a stream of the server while the page is shown: it resumes after the last message that the page has, waits
- * longer after each failure in a row, and gives its place to other tabs while this one is hidden. The options may change;
- * only another key begins another stream.
+ * Follows a stream of the server while the page is visible. It resumes after the last message that the page has,
+ * backs off after failures, and gives its slot to other tabs while this one is hidden. The options may change; only
+ * another key starts another stream.
  */
 export function useStream<M>(options: StreamOptions<M>): StreamState {
   const [state, setState] = useState<StreamState>("behind");
@@ -94,7 +101,7 @@ async function readAgainAndAgain<M>(
   tell: (state: StreamState) => void,
 ): Promise<void> {
   let waitMs = FIRST_WAIT_MS;
-  // Events between two streams are asked for again by their sequence, so that nothing is lost in the pauses.
+  // Each stream requests events after the last sequence number, so the pauses lose none.
   while (!signal.aborted) {
     try {
       for await (const message of options().open(signal, () => tell("live"))) {
@@ -106,7 +113,7 @@ async function readAgainAndAgain<M>(
     } catch (thrown) {
       if (signal.aborted) return;
       const { code } = ConnectError.from(thrown);
-      // Comes behind the header of a stream, which the transport takes for a good answer.
+      // This error arrives after the header of a stream, which the transport counts as success.
       if (code === Code.Unauthenticated) signInAgain.set(true);
       if (code === Code.NotFound || code === Code.PermissionDenied) return tell("ended");
     }
@@ -116,7 +123,10 @@ async function readAgainAndAgain<M>(
   }
 }
 
-/** Runs something while this tab holds one of several places: the first that it gets, of which it waits for all. */
+/**
+ * Runs a function while this tab holds one of several slots. It waits for all of them and takes the first that is
+ * free.
+ */
 async function inSlot(
   names: readonly string[],
   signal: AbortSignal,

@@ -2,17 +2,17 @@ import { useEffect } from "react";
 import { queries } from "./server.tsx";
 import { signInAgain } from "./session.ts";
 
-/** The sign-in page says by it, too, that somebody has signed in or out. */
+/** The sign-in page also uses it to announce that somebody has signed in or out. */
 const channel = new BroadcastChannel("chartroom-session");
 
-/** Tells the other tabs of the browser that its session has ended, or that another one has begun. */
+/** Notifies the other tabs of the browser that its session has ended or another has begun. */
 export const tellTabs = (): void => channel.postMessage("changed");
 
 signInAgain.subscribe(() => {
   if (signInAgain.get()) tellTabs();
 });
 
-/** Reads who is signed in again when another tab has said that the session changed. */
+/** Reads who is signed in again when another tab announces that the session changed. */
 export function useOtherTabs(): void {
   useEffect(() => {
     const listen = () =>

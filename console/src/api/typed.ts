@@ -1,11 +1,11 @@
 import { useEffect, useState } from "react";
 
-/** Beginning of the names under which a tab keeps what was typed. */
+/** Prefix of the storage keys for typed text. */
 const PREFIX = "typed ";
 /** The id of the user who typed it. */
 const OWNER = "typed-by";
 
-/** Returns what the tab keeps under a name; undefined where there is nothing. */
+/** Returns the text that the tab keeps under a name; undefined when there is none. */
 export function readTyped(name: string): string | undefined {
   try {
     return sessionStorage.getItem(PREFIX + name) ?? undefined;
@@ -15,8 +15,8 @@ export function readTyped(name: string): string | undefined {
 }
 
 /**
- * Keeps in the tab what a person has typed and not sent; an empty text removes it.
- * @returns false where the tab has no room for it: what it kept before stays
+ * Keeps in the tab what a person has typed but not sent; an empty text removes it.
+ * @returns false when the tab's storage is full; what it kept before remains
  */
 export function keepTyped(name: string, text: string): boolean {
   try {
@@ -28,7 +28,7 @@ export function keepTyped(name: string, text: string): boolean {
   }
 }
 
-/** Returns the names that begin with some text and under which the tab keeps something. */
+/** Returns the names with a prefix that the tab keeps a text under. */
 export function typedNames(beginning: string): string[] {
   try {
     return Object.keys(sessionStorage)
@@ -39,31 +39,31 @@ export function typedNames(beginning: string): string[] {
   }
 }
 
-/** Holds a text that the tab keeps, so that a reload or an expired session loses none of it. */
+/** Holds a text that the tab keeps: a reload or an expired session does not lose it. */
 export function useKeptText(name: string) {
   const [text, setText] = useState(() => readTyped(name) ?? "");
-  // What is too long for the tab stays in the field.
+  // A text too long for the storage remains in the field.
   useEffect(() => void keepTyped(name, text), [name, text]);
   return [text, setText] as const;
 }
 
-/** Forgets all that was typed, when its person signs out. */
+/** Forgets everything that was typed, when the person signs out. */
 export function forgetTyped(): void {
   try {
     for (const name of Object.keys(sessionStorage)) {
       if (name.startsWith(PREFIX)) sessionStorage.removeItem(name);
     }
   } catch {
-    // Without a storage nothing is kept.
+    // Without storage there is nothing to forget.
   }
 }
 
-/** Forgets what somebody else has typed in this tab, or the same person in another organization. */
+/** Forgets what was typed in this tab by somebody else, or by the same person in another organization. */
 export function forgetTypedOfOthers(userId: string): void {
   try {
     if (sessionStorage.getItem(OWNER) !== userId) forgetTyped();
     sessionStorage.setItem(OWNER, userId);
   } catch {
-    // Without a storage nothing is kept.
+    // Without storage there is nothing to forget.
   }
 }

@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { Empty, Page } from "../parts/Page.tsx";
 import { PageNotLoaded, reloadWhereReachable } from "./not-loaded.ts";
 
-/** Says that no page has the address. */
+/** Says that no page has this address. */
 export function NotFound() {
   return (
     <Page title="Page not found">
@@ -16,10 +16,10 @@ export function NotFound() {
   );
 }
 
-/** Milliseconds between two looks whether the server is back. */
+/** Milliseconds between two checks whether the server is back. */
 const LOOK_MS = 3_000;
 
-/** Says that a page could not be drawn, or not be loaded: then it comes by itself once the server is back. */
+/** Says that a page could not be rendered or loaded. If it could not be loaded, it appears once the server is back. */
 export function Failed({ error, reset }: ErrorComponentProps) {
   if (error instanceof PageNotLoaded) return <NotLoaded />;
   return (
@@ -68,7 +68,7 @@ function NotLoaded() {
   );
 }
 
-/** Takes the place of what opens over the page, where it could not be loaded. */
+/** Replaces what opens over the page when it could not be loaded. */
 export function NotOpened({ onClose }: { readonly onClose: () => void }) {
   return (
     <p className="bar bar-asks row" role="alert">

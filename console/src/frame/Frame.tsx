@@ -13,7 +13,7 @@ import { moveBetweenRows, toggleChoiceOfRow } from "./rows.ts";
 import { Sidebar } from "./Sidebar.tsx";
 import { TopBar } from "./TopBar.tsx";
 
-// What opens over the page is loaded when it is first opened.
+// What opens over the page is loaded when it is opened for the first time.
 const Drawer = loadedPart(async () => (await import("./SideDrawer.tsx")).default, { failed: NotOpened });
 const Help = loadedPart(async () => (await import("./Help.tsx")).default, { failed: NotOpened });
 const Organizations = loadedPart(async () => (await import("./Organizations.tsx")).default, {
@@ -21,7 +21,7 @@ const Organizations = loadedPart(async () => (await import("./Organizations.tsx"
 });
 const Palette = loadedPart(async () => (await import("./Palette.tsx")).default, { failed: NotOpened });
 
-/** The frame of every page. A person who is not signed in goes to the sign-in page first, and comes back. */
+/** The frame of every page. A person who is not signed in goes to the sign-in page first and then returns. */
 export function Frame() {
   const { reading, user } = usePerson();
   const isRefused = useValue(signInAgain);
@@ -32,7 +32,7 @@ export function Frame() {
     if (isOut) goToSignIn();
     if (user === undefined) return;
     first.current ??= user.id;
-    // Somebody else, or another organization, has this browser's session by now: nothing here is theirs.
+    // This browser's session now belongs to somebody else or to another organization, which must not see this page.
     if (first.current !== user.id) location.replace("/");
   }, [isOut, user]);
   if (isOut) return null;
@@ -47,7 +47,7 @@ export function Frame() {
 }
 
 function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isRefused: boolean }) {
-  // Before the page in it reads what the tab keeps.
+  // Runs before the page inside reads what the tab keeps.
   useState(() => forgetTypedOfOthers(userId));
   const [isDrawerOpen, drawer] = useDisclosure();
   const [isPaletteOpen, palette] = useDisclosure();
@@ -56,7 +56,7 @@ function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isR
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const events = useEvents();
   const isLoading = useRouterState({ select: ({ isLoading }) => isLoading });
-  // Also while somebody types: no field needs these keys.
+  // Also works while somebody types: no field needs these keys.
   useHotkeys([["mod+K", palette.toggle]], []);
   useHotkeys([
     ["?", help.toggle],
@@ -94,7 +94,7 @@ function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isR
   );
 }
 
-/** Stays away for the first seconds, in which a page is not behind but begins. */
+/** Hidden for the first seconds, in which a page is not behind but still loading. */
 function Behind() {
   return (
     <p className="bar late" role="status">

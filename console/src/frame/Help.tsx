@@ -11,7 +11,7 @@ const KEYS = [
   ["?", "This help"],
 ] as const;
 
-/** Shows what the keyboard does, and where more is written. */
+/** Lists the keyboard shortcuts, and links to the documentation. */
 export default function Help({ onClose }: { readonly onClose: () => void }) {
   useFocusBack();
   return (

@@ -4,7 +4,7 @@ import { Dialog } from "../parts/Dialog.tsx";
 import { Loaded } from "../parts/Loaded.tsx";
 import { Problem } from "../parts/Problem.tsx";
 
-/** The organizations of the person, and the way into each. */
+/** Lists the person's organizations, with a way to switch to each. */
 export default function Organizations({ onClose }: { readonly onClose: () => void }) {
   const organizations = useOrganizations();
   const change = useSwitch();

@@ -9,13 +9,13 @@ import { pageActions } from "./page-actions.ts";
 import { PLACES } from "./Sidebar.tsx";
 import { type Target, useFound } from "./use-found.ts";
 
-/** Milliseconds without a key until a search begins. */
+/** Milliseconds without a key press before a search starts. */
 const TYPED_MS = 200;
 
-/** Most characters of a search (contract). */
+/** Maximum characters of a search (contract). */
 const MAX_SEARCH = 256;
 
-/** Pages that have no place in the sidebar. */
+/** Pages that are not in the sidebar. */
 const OTHER_PAGES = [
   { key: "executions", label: "Executions", hint: "Page", icon: "workflows", href: "/executions" },
   { key: "new-workflow", label: "Create workflow", hint: "Page", icon: "plus", href: "/workflows/new" },
@@ -26,9 +26,12 @@ const PAGES: readonly Target[] = [
   ...OTHER_PAGES,
 ];
 
-/** Goes to anything by its name or id: a page, a project, a workflow, a run, an execution or a member; and does the page's actions. */
+/**
+ * Finds anything by its name or id (a page, a project, a workflow, a run, an execution or a member) and offers the
+ * page's actions.
+ */
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
-  // Who was typing goes on where they were.
+  // Returns the focus to where the person was typing.
   useFocusBack();
   return (
     <Modal
@@ -48,16 +51,16 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
 
 function Search({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useState("");
-  /** Which target is chosen; the first one until a key or the pointer chooses another. */
+  /** The chosen target; undefined means the first, until a key or the pointer chooses another. */
   const [chosen, setChosen] = useState<string>();
-  /** Whether Enter was pressed before what it is meant for was found. */
+  /** Whether Enter was pressed before the search had results. */
   const [isEntered, setIsEntered] = useState(false);
   const navigate = useNavigate();
   const wanted = text.trim();
   const [search] = useDebouncedValue(wanted, TYPED_MS);
   const found = useFound(wanted === "" ? "" : search);
   const isSearching = wanted !== "" && (search !== wanted || found.isSearching);
-  // Those of the page below, as it was when this was opened.
+  // The actions of the page below, as it was when the palette opened.
   const [actions] = useState(pageActions);
   const isNamed = ({ label }: Target) => label.toLowerCase().includes(wanted.toLowerCase());
   const pages = [
@@ -74,7 +77,7 @@ function Search({ onClose }: { readonly onClose: () => void }) {
     if (!target) return;
     onClose();
     if (target.href !== undefined) void navigate({ href: target.href });
-    // Once this has gone and has given the focus back.
+    // Runs after the palette has closed and returned the focus.
     else if (target.run) window.setTimeout(target.run);
   };
   useEffect(() => {
@@ -93,7 +96,7 @@ function Search({ onClose }: { readonly onClose: () => void }) {
       event.preventDefault();
       setChosen(targets[Math.max(0, Math.min(targets.length - 1, at + step))]?.key);
     } else if (event.key === "Enter") {
-      // What an earlier search found is not what was typed now; a page, or what was chosen, is.
+      // Results of an earlier search do not match the current text; pages and an explicit choice do.
       if (isSearching && chosen === undefined && pages.length === 0) setIsEntered(true);
       else go(current);
     }

@@ -4,7 +4,7 @@ import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { Icon, type IconName } from "../parts/Icon.tsx";
 
-/** The pages of the sidebar, in their order. */
+/** The pages of the sidebar, in order. */
 export const PLACES = [
   ["/", "Home", "home"],
   ["/agents", "Agents", "agents"],
@@ -16,10 +16,10 @@ export const PLACES = [
   ["/account", "Account", "account"],
 ] as const satisfies readonly (readonly [string, string, IconName])[];
 
-/** Most approvals that are counted; more are shown as a plus. */
+/** Maximum approvals that are counted; more are shown as a plus. */
 const COUNTED = 100;
 
-/** The ways to all pages, with the number of approvals that wait. */
+/** Links to all pages, with the number of waiting approvals. */
 export function Sidebar() {
   const { data } = useQuery(ApprovalService.method.listApprovals, {
     pagination: { pageSize: COUNTED },
@@ -27,7 +27,7 @@ export function Sidebar() {
   });
   const waiting = data?.approvals.length ?? 0;
   const path = useRouterState({ select: ({ location }) => location.pathname });
-  // Executions have addresses of their own, and are reached from workflows.
+  // Executions have their own addresses, but belong to workflows.
   const isOf = (to: string) => to === "/workflows" && path.startsWith("/executions");
   return (
     <nav className="sidebar" aria-label="Pages">

@@ -1,7 +1,10 @@
-/** Says that the script of a page could not be loaded: the server is stopped, or has those of another release. */
+/**
+ * The error for a page whose script could not be loaded: the server is stopped, or has the scripts of another
+ * release.
+ */
 export class PageNotLoaded extends Error {}
 
-/** Imports the script of a page; the router, which knows its own errors, leaves those of this one to Failed. */
+/** Imports the script of a page. The router handles its own errors, but leaves this one to Failed. */
 export const pageScript = <M>(load: () => Promise<M>) => {
   return (): Promise<M> =>
     load().catch((cause: unknown) => {
@@ -9,15 +12,15 @@ export const pageScript = <M>(load: () => Promise<M>) => {
     });
 };
 
-/** Milliseconds in which a page is loaded again only once. */
+/** Milliseconds in which the page is reloaded only once. */
 const ONCE_MS = 30_000;
 const NAME = "reloaded";
 
 /**
- * Loads the page of the address as a whole where the server answers, whose upgrade may have renamed the scripts.
+ * Reloads the whole page if the server responds: an upgrade may have renamed the scripts.
  *
- * @param isAsked whether a person asks for it; else it is not done twice in a row
- * @returns false where it is not done
+ * @param isAsked true when a person asks for it; otherwise it is not done twice in a row
+ * @returns false when it was not done
  */
 export async function reloadWhereReachable(isAsked: boolean): Promise<boolean> {
   const before = Number(sessionStorage.getItem(NAME) ?? 0);

@@ -1,11 +1,11 @@
 import type { Target } from "./use-found.ts";
 
-/** What a page offers at its head, at the heads of its parts, and as its tabs. */
+/** What a page offers: the actions in its header and section headings, and its tabs. */
 const OFFERED = [".page-actions", ".section-head", ".tabs"]
   .flatMap((place) => [`#content ${place} a`, `#content ${place} button`])
   .join(", ");
 
-/** Returns what can be done on the page that is shown, named as it is there: each does what a click on it does. */
+/** Returns the actions of the visible page, with their labels. Running one clicks its element. */
 export function pageActions(): readonly Target[] {
   const targets = new Map<string, Target>();
   for (const element of document.querySelectorAll<HTMLElement>(OFFERED)) {
@@ -13,7 +13,7 @@ export function pageActions(): readonly Target[] {
     const isShown = element.checkVisibility();
     if (label === "" || !isShown || element.matches(":disabled") || targets.has(label)) continue;
     const run = () => {
-      // What it opens gives the focus back to it.
+      // A dialog that it opens returns the focus to it.
       element.focus();
       element.click();
     };

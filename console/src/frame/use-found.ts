@@ -9,30 +9,30 @@ import { runState, runTitle } from "../pages/agents/run-state.ts";
 import { executionState } from "../pages/workflows/workflow-state.ts";
 import type { IconName } from "../parts/Icon.tsx";
 
-/** One thing to go to, or to do on the page. */
+/** Something to go to, or to do on the page. */
 export interface Target {
   readonly key: string;
   readonly label: string;
-  /** What it is, and what tells it from others of the same name. */
+  /** Its kind, and what distinguishes it from others of the same name. */
   readonly hint: string;
   readonly icon: IconName;
   /** The page's address in the console. */
   readonly href?: string;
-  /** Does it, where it is nothing to go to. */
+  /** Does it, when there is no address to go to. */
   readonly run?: () => void;
 }
 
-/** Most entries of a kind that a search offers; more of the name finds the others. */
+/** Maximum entries of a kind in the results; typing more of the name finds the others. */
 const OF_A_KIND = 5;
 
-/** Newest runs that are searched: the contract has no search for runs, so that the page searches. */
+/** Newest runs that are searched: the contract has no search for runs, so the page filters them. */
 const NEWEST_RUNS = 100;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
- * Searches projects, workflows, agent runs, executions and members by their names and ids, as their lists do. An empty
- * search finds nothing and asks nothing.
+ * Searches projects, workflows, agent runs, executions and members by name and id, like their lists do. An empty
+ * search finds nothing and calls nothing.
  */
 export function useFound(search: string) {
   const organizationId = usePerson().user?.organizationId ?? "";
@@ -89,7 +89,7 @@ export function useFound(search: string) {
   const readings = [projects, workflows, runs, executions, names, members];
   return {
     targets: enabled ? targets : [],
-    /** True while an answer is one to an earlier search, or none is there. */
+    /** True while a result belongs to an earlier search or has not arrived. */
     isSearching:
       enabled && readings.some(({ isLoading, isPlaceholderData }) => isLoading || isPlaceholderData),
     /** Why one of the kinds could not be searched. */

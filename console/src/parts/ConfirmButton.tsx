@@ -2,20 +2,20 @@ import { Button, Popover } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 
 interface ConfirmButtonProps {
-  /** The verb, on both buttons. */
+  /** The verb on both buttons. */
   readonly label: string;
-  /** What it will do, with numbers. */
+  /** What it will do, including numbers. */
   readonly question: string;
   readonly onConfirm: () => void;
-  /** As the buttons next to it; small unless given. */
+  /** The same as the buttons next to it; small by default. */
   readonly size?: "sm" | "xs" | "compact-xs";
-  /** True where it is the lesser of what can be done. */
+  /** True for a less important action. */
   readonly isSubtle?: boolean;
   readonly isBusy?: boolean;
   readonly disabled?: boolean;
 }
 
-/** A button of something that cannot be undone: it says what it will do, and asks once. */
+/** A button for something that cannot be undone. It says what it will do, and asks once. */
 export function ConfirmButton({
   label,
   question,
@@ -35,7 +35,7 @@ export function ConfirmButton({
       trapFocus
       returnFocus
       shadow="md"
-      // The question stays where a page that goes on scrolls the button out of sight.
+      // The question remains when a growing page scrolls the button out of view.
       hideDetached={false}
     >
       <Popover.Target>

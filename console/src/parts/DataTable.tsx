@@ -6,18 +6,18 @@ import { useHeldRows } from "./use-held-rows.ts";
 export interface Column<R> {
   readonly head: string;
   readonly cell: (row: R) => ReactNode;
-  /** Figures are aligned to the right. */
+  /** Numbers are aligned to the right. */
   readonly isNumeric?: boolean;
-  /** Left out where the window is narrow. */
+  /** Hidden in a narrow window. */
   readonly isExtra?: boolean;
 }
 
-/** Lets a person choose rows, to do something with all of them at once. */
+/** Lets a person select rows, to act on all of them at once. */
 export interface Selection<R> {
-  /** Keys of the rows that are chosen. */
+  /** Keys of the selected rows. */
   readonly chosen: ReadonlySet<string>;
   readonly nameOf: (row: R) => string;
-  /** Returns why a row cannot be chosen; undefined where it can. */
+  /** Returns why a row cannot be selected; undefined when it can. */
   readonly whyNot: (row: R) => string | undefined;
   readonly onChange: (chosen: ReadonlySet<string>) => void;
 }
@@ -27,18 +27,18 @@ interface DataTableProps<R> {
   readonly rows: readonly R[];
   readonly columns: readonly Column<R>[];
   readonly keyOf: (row: R) => string;
-  /** Loads the next page; undefined where there is none. */
+  /** Loads the next page; undefined when there is none. */
   readonly onMore?: (() => void) | undefined;
   readonly isLoadingMore?: boolean;
-  /** Shows a row's cells below each other where the window is narrow, for rows that do not fit in one line. */
+  /** Stacks a row's cells in a narrow window, for rows that do not fit in one line. */
   readonly isStacked?: boolean;
-  /** Adds a first column in which rows are chosen, also by the key x (frame/rows.ts). */
+  /** Adds a first column to select rows, also with the x key (frame/rows.ts). */
   readonly selection?: Selection<R> | undefined;
 }
 
 /**
- * Shows a list as a dense table. The link in a row's first cell is the row: it takes the clicks of the whole row, and j
- * and k go from one to the next (frame/rows.ts).
+ * Shows a list as a dense table. The link in a row's first cell covers the whole row and takes its clicks; j and k
+ * move between rows (frame/rows.ts).
  */
 export function DataTable<R>({
   label,
@@ -122,7 +122,7 @@ export function DataTable<R>({
 }
 
 /**
- * Marks a frame while its table fits: the head of the table then stays in sight while the page scrolls, which it cannot in
+ * Marks a frame while its table fits. The table's head is then sticky while the page scrolls, which is impossible in
  * a frame that scrolls sideways.
  */
 function watchFit(frame: HTMLDivElement) {
@@ -135,7 +135,7 @@ function watchFit(frame: HTMLDivElement) {
   return () => observer.disconnect();
 }
 
-/** Returns a set with a key, or without it where it was there. */
+/** Returns a set with the key added, or removed if it was there. */
 const toggled = (keys: ReadonlySet<string>, key: string): ReadonlySet<string> =>
   new Set(keys.has(key) ? [...keys].filter((each) => each !== key) : [...keys, key]);
 

@@ -3,8 +3,8 @@ import { type ReactNode, useState } from "react";
 import { useFocusBack } from "./use-focus-back.ts";
 
 /**
- * A window over the page for one thing to do; it is drawn only while it is open. A click next to it closes it, until
- * something was typed in it, which that would throw away.
+ * A window over the page for one task; rendered only while it is open. A click outside closes it, unless that would
+ * discard typed text.
  */
 export function Dialog({
   title,

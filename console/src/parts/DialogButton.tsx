@@ -5,14 +5,14 @@ import { Dialog } from "./Dialog.tsx";
 import { Icon } from "./Icon.tsx";
 
 interface DialogButtonProps {
-  /** The verb, on the button and as the title of the dialog. */
+  /** The verb on the button, and the title of the dialog. */
   readonly label: string;
   readonly size?: number;
   readonly isMain?: boolean;
   readonly children: (close: () => void) => ReactNode;
 }
 
-/** A button that opens a dialog; what is typed there is gone when it closes. */
+/** A button that opens a dialog. Closing the dialog discards what was typed. */
 export function DialogButton({ label, size = 480, isMain = true, children }: DialogButtonProps) {
   const [isOpen, dialog] = useDisclosure();
   return (

@@ -1,4 +1,4 @@
-/** Lines of the icons in a box of 16 by 16, drawn with a pen of 1.5. */
+/** Paths of the icons in a box of 16 by 16, with a stroke width of 1.5. */
 const LINES = {
   home: "M2.5 7.5 8 3l5.5 4.5M4 6.5V13h8V6.5",
   agents: "M3.5 6h9v7h-9zM8 6V3M6 9v1.5M10 9v1.5M1.5 9v2M14.5 9v2",
@@ -40,7 +40,7 @@ const LINES = {
 /** The name of an icon. */
 export type IconName = keyof typeof LINES;
 
-/** Draws an icon; its meaning is next to it as a word, so that it is hidden from readers of screens. */
+/** Draws an icon. It is hidden from screen readers, because a word next to it says the same. */
 export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg

@@ -2,14 +2,14 @@ import { Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Problem } from "./Problem.tsx";
 
-/** What a query of the cache tells, as far as a page shows it. */
+/** The part of a cached query that a page shows. */
 interface Reading<D> {
   readonly data: D | undefined;
   readonly error: unknown;
   readonly refetch: () => unknown;
 }
 
-/** Shows what a query has read: its content, the lines of it while it is read, or why it could not be read. */
+/** Shows the content of a query, placeholder lines while it is loading, or the error. */
 export function Loaded<D>({
   reading: { data, error, refetch },
   lines = 3,

@@ -2,15 +2,16 @@ import type { ReactNode } from "react";
 import "./work.css";
 
 /**
- * Links of texts that agents write: only to web pages, and without telling them where they were. No part goes past
- * what may begin another one, so that a text takes the time of reading it once, whatever an agent writes.
+ * Matches links and other inline markup in texts that agents write. Links lead only to web pages and send no
+ * referrer. No alternative matches past a character that may begin another one, so the time is linear in the length
+ * of every text.
  */
 const TOKEN =
   /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\[([^[\]\n]+)\]\((https?:\/\/[^\s)[\]]+)\)|(https?:\/\/[^\s<>"')\]]+)/g;
 
 /**
- * Shows a text of an agent as prose: paragraphs, lists, headings, code and links. It makes elements and never HTML, so that
- * whatever an agent writes stays text.
+ * Shows an agent's text as prose: paragraphs, lists, headings, code and links. It creates elements, never HTML, so
+ * that whatever an agent writes remains text.
  */
 export function Markdown({ text }: { readonly text: string }) {
   return <div className="prose">{blocksOf(text)}</div>;

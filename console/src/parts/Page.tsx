@@ -7,14 +7,14 @@ interface PageProps {
   readonly mark?: ReactNode;
   /** Who, when, where. */
   readonly facts?: ReactNode;
-  /** The one main action, and the menu of the rest. */
+  /** The main action, and the menu of the others. */
   readonly actions?: ReactNode;
-  /** Takes the whole window, as boards and diffs do. */
+  /** Uses the whole window, as boards and diffs do. */
   readonly wide?: boolean;
   readonly children: ReactNode;
 }
 
-/** Frames the content of a page: one header, and the title of the window. */
+/** Renders a page: its header, its content, and the title of the window. */
 export function Page({ title, mark, facts, actions, wide = false, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Chartroom`;
@@ -24,7 +24,7 @@ export function Page({ title, mark, facts, actions, wide = false, children }: Pa
       <header className="page-head">
         <div className="page-title">
           <h1>{title}</h1>
-          {/* Readers of screens say what becomes of it. */}
+          {/* Screen readers announce changes. */}
           {mark && <span role="status">{mark}</span>}
         </div>
         {actions && <div className="page-actions">{actions}</div>}
@@ -35,7 +35,7 @@ export function Page({ title, mark, facts, actions, wide = false, children }: Pa
   );
 }
 
-/** A part of a page under a heading. */
+/** A section of a page, with a heading. */
 export function Section({
   title,
   count,
@@ -61,7 +61,7 @@ export function Section({
   );
 }
 
-/** Says what would be in an empty list, and how to get the first one. */
+/** Says what an empty list would contain, and how to get the first entry. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
     <div className="empty">
@@ -71,7 +71,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Scrolls a row of tabs that is wider than the window to the one that is shown; the page itself stays where it is. */
+/** Scrolls a row of tabs that is wider than the window to the current tab, without scrolling the page. */
 function showChosen(row: HTMLElement): void {
   const tab = row.querySelector("[data-active]")?.getBoundingClientRect();
   if (!tab) return;
@@ -80,7 +80,7 @@ function showChosen(row: HTMLElement): void {
   else if (tab.right > right) row.scrollLeft += tab.right - right;
 }
 
-/** Tabs of a detail page, each of which is an address: `tab` in the query of the page. */
+/** Tabs of a detail page. Each has an address: `tab` in the page's query. */
 export function TabLinks({
   tabs,
   current,
@@ -88,7 +88,7 @@ export function TabLinks({
 }: {
   readonly tabs: readonly (readonly [value: string, label: ReactNode])[];
   readonly current: string;
-  /** What in the address is of several tabs; all else is of one alone. */
+  /** Query parameters that several tabs share; all others belong to one tab. */
   readonly keep?: readonly string[];
 }) {
   const row = useRef<HTMLElement>(null);

@@ -3,7 +3,7 @@ import { failureOf } from "../api/failure.ts";
 import { signInAddress } from "../api/session.ts";
 import { Icon } from "./Icon.tsx";
 
-/** Shows why a call failed, next to what caused it: the server's sentence, the field, and the id of the call to copy. */
+/** Shows why a call failed, next to its cause: the server's sentence, the field, and the request id to copy. */
 export function Problem({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) {
   if (!error) return null;
   const { sentence, reasonName, field, requestId, isSignedOut } = failureOf(error);
@@ -14,7 +14,7 @@ export function Problem({ error, onRetry }: { readonly error: unknown; readonly 
         <div>
           <p>{sentence}</p>
           {isSignedOut && (
-            // The bar that says so may be below a window.
+            // The bar with this message may be hidden behind a window.
             <p className="small">
               <a href={signInAddress()} target="_blank" rel="noreferrer">
                 Sign in again in another tab

@@ -8,13 +8,13 @@ interface SearchFieldProps {
   readonly className?: string;
   /** The text in the address. */
   readonly value: string;
-  /** Takes each change, to put it into the address; undefined for no text. */
+  /** Called with each change, to put it into the address; undefined for no text. */
   readonly onType: (text: string | undefined) => void;
 }
 
 /**
- * A search whose text is a part of the address. The field keeps what is typed itself: the address follows a moment later,
- * and a field that waited for it would lose letters and the place of its caret.
+ * A search field whose text is in the address. The field keeps the typed text itself, because the address lags
+ * behind: waiting for it would lose letters and the caret's position.
  */
 export function SearchField({ label, value, onType, ...field }: SearchFieldProps) {
   const input = useRef<HTMLInputElement>(null);

@@ -1,6 +1,6 @@
 import { Button, CopyButton } from "@mantine/core";
 
-/** A secret, or a command that holds one, which the server shows this once. */
+/** A secret, or a command that contains one, which the server shows only once. */
 export function ShownOnce({
   note,
   text,

@@ -1,6 +1,6 @@
 import { Icon, type IconName } from "./Icon.tsx";
 
-/** What a colour means: each has an icon and a word next to it. */
+/** The meaning of a colour; an icon and a word always accompany it. */
 export type Tone = "waiting" | "running" | "asks" | "done" | "failed" | "stopped";
 
 const ICONS: Readonly<Record<Tone, IconName>> = {

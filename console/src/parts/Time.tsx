@@ -5,7 +5,7 @@ const listeners = new Set<() => void>();
 let now = Date.now();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** One clock for all times of the page, which runs once a second while any is shown. */
+/** One clock for all times on the page. It runs once a second while at least one is shown. */
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {
@@ -20,7 +20,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Follows a value of the time: the page draws again only when the value changes. */
+/** Subscribes to a value of the clock. The page renders again only when the value changes. */
 export function useClock<T extends string>(read: (now: number) => T): T {
   return useSyncExternalStore(subscribe, () => read(now));
 }
@@ -32,7 +32,7 @@ const UNITS = [
   ["s", 1],
 ] as const;
 
-/** Returns a length of time in its two largest units, such as `3 min 5 s`. */
+/** Returns a duration in its two largest units, such as `3 min 5 s`. */
 export function durationText(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const at = UNITS.findIndex(([, length]) => whole >= length);
@@ -51,7 +51,7 @@ const agoText = (ms: number, now: number): string => {
   return seconds > 0 ? `${count} ${unit} ago` : `in ${count} ${unit}`;
 };
 
-/** Shows a time as how long ago it was, or until it is; the exact one is its title. */
+/** Shows how long ago a time was or how soon it is; the exact time is in its title. */
 export function Ago({ at }: { readonly at: Timestamp | undefined }) {
   const date = at && timestampDate(at);
   const text = useClock((time) => (date ? agoText(date.getTime(), time) : ""));
@@ -63,7 +63,7 @@ export function Ago({ at }: { readonly at: Timestamp | undefined }) {
   );
 }
 
-/** Shows how long something has taken, running while it has no end. */
+/** Shows how long something has taken; counts up while it has no end. */
 export function Lasting({
   from,
   to,

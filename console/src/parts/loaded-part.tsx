@@ -1,13 +1,16 @@
 import { type ComponentType, type ReactNode, useEffect, useState } from "react";
 
-/** What is shown in place of a part of a page until it is there. */
+/** What replaces a part of a page until it is loaded. */
 interface Instead<P> {
   readonly loading?: ReactNode;
-  /** Shown where it could not be loaded, such as while the server is stopped. */
+  /** Shown when it could not be loaded, such as while the server is stopped. */
   readonly failed: (props: P) => ReactNode;
 }
 
-/** Returns a part of a page that is loaded when it is first shown; where that fails, it is tried again the next time. */
+/**
+ * Returns a part of a page that is loaded when it is first shown. After a failure, the next attempt to show it
+ * retries.
+ */
 export function loadedPart<P extends object>(
   load: () => Promise<ComponentType<P>>,
   { loading = null, failed }: Instead<P>,

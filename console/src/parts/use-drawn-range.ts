@@ -1,18 +1,18 @@
 import { type RefObject, useLayoutEffect, useState } from "react";
 
-/** What a list of rows of one height draws: from and to are places of rows, `to` excluded. */
+/** The rendered rows of a list with rows of equal height: `from` and `to` are row indexes, `to` excluded. */
 export interface DrawnRange {
   readonly from: number;
   readonly to: number;
-  /** Pixels of all rows, drawn or not. */
+  /** Height of all rows in pixels, rendered or not. */
   readonly height: number;
-  /** Pixels above the first drawn row. */
+  /** Pixels above the first rendered row. */
   readonly offset: number;
 }
 
 /**
- * Follows which rows of an element that scrolls are in sight, so that only these are drawn, and `spare` ones above and
- * below, so that scrolling shows no gap.
+ * Returns which rows of a scrolling element to render: the visible ones, and `spare` more above and below, so that
+ * scrolling shows no gap.
  */
 export function useDrawnRange(
   frame: RefObject<HTMLElement | null>,

@@ -1,6 +1,9 @@
 import { useEffect, useState } from "react";
 
-/** Returns what has the focus, and of an item of a menu, which is gone once it was chosen, what has opened the menu. */
+/**
+ * Returns the focused element. For a menu item, which disappears once chosen, returns the button that opened the
+ * menu.
+ */
 function focused(): Element | null {
   const { activeElement } = document;
   const opener = activeElement?.closest("[role=menu]")?.getAttribute("aria-labelledby");
@@ -8,8 +11,8 @@ function focused(): Element | null {
 }
 
 /**
- * Has the focus go back to where it was when a window over the page was opened, once that is closed. Mantine does so only
- * for windows that are drawn before they are opened.
+ * Returns the focus to where it was before a window opened over the page, once the window closes. Mantine does so
+ * only for windows that are rendered before they open.
  */
 export function useFocusBack(): void {
   const [before] = useState(focused);

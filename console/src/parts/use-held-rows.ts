@@ -1,18 +1,18 @@
 import { useEffect, useRef, useState } from "react";
 
-/** The height of the bar above each page, which covers what scrolls below it, in pixels. */
+/** The height in pixels of the bar above each page, which covers what scrolls below it. */
 const TOP_BAR = 44;
 
 /**
- * Holds back the rows that come before the first one of a list while a person has scrolled past it, so that the rows which
- * they read do not move. Back at its top, the list shows all.
+ * Holds back rows that arrive at the top of a list while a person has scrolled down, so that the rows they read do
+ * not move. Back at the top, the list shows all.
  */
 export function useHeldRows<R>(rows: readonly R[], keyOf: (row: R) => string) {
   const [isAtTop, setAtTop] = useState(true);
   const [first, setFirst] = useState<string>();
   const newest = rows[0] && keyOf(rows[0]);
   const at = rows.findIndex((row) => keyOf(row) === first);
-  // Of another list, such as after a filter was set, nothing was shown yet.
+  // In another list, such as after a filter changed, no row was shown before.
   if ((isAtTop || at === -1) && first !== newest) setFirst(newest);
   const held = isAtTop ? 0 : Math.max(0, at);
   const top = useRef<HTMLDivElement>(null);
@@ -29,7 +29,7 @@ export function useHeldRows<R>(rows: readonly R[], keyOf: (row: R) => string) {
   return {
     shown: held === 0 ? rows : rows.slice(held),
     held,
-    /** The element above the list: in sight, the list is at its top. */
+    /** The element above the list. When it is visible, the list is at its top. */
     top,
     show() {
       setAtTop(true);

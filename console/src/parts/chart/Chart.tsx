@@ -5,10 +5,10 @@ import { loadedPart } from "../loaded-part.tsx";
 import { TONES } from "./tones.ts";
 import "./chart.css";
 
-/** Loaded with the first curves that are shown: most pages have none. */
+/** Loaded with the first chart, since most pages have none. */
 const Plot = loadedPart(async () => (await import("./Plot.tsx")).default, {
   loading: <div className="chart-plot" />,
-  // The table below has the same.
+  // The table below has the same data.
   failed: () => <div className="chart-plot" />,
 });
 
@@ -16,7 +16,7 @@ const Plot = loadedPart(async () => (await import("./Plot.tsx")).default, {
 export interface Curve {
   readonly label: string;
   readonly tone: keyof typeof TONES;
-  /** One for each time; null where nothing is known, which is a gap. */
+  /** One value for each time; null for a gap. */
   readonly values: readonly (number | null)[];
 }
 
@@ -26,20 +26,23 @@ export interface ChartProps {
   /** Seconds since 1970, ascending. */
   readonly times: readonly number[];
   readonly curves: readonly Curve[];
-  /** Heads the column of times in the table. */
+  /** Header of the table's column of times. */
   readonly head: string;
   readonly timeText: (time: number) => string;
   readonly amountText: (value: number) => string;
-  /** Whether the amounts are counts, of which there is no half. */
+  /** Whether the amounts are whole numbers. */
   readonly isCounted?: boolean;
-  /** Whether each point is a day, which is marked and named. */
+  /** Whether each point is a day, which gets a mark and a name. */
   readonly isDaily?: boolean;
 }
 
-/** Most rows of the table: what is longer is there as a curve. */
+/** Maximum rows of the table; longer data is shown only as curves. */
 const ROWS = 60;
 
-/** Draws curves with their amounts at the pointer, or the last ones, and has the same as a table for those who see none. */
+/**
+ * Draws curves and shows their amounts at the pointer, or the last ones. A table has the same data for people who
+ * cannot see the curves.
+ */
 export function Chart({ label, head, ...of }: ChartProps) {
   const { times, curves, timeText, amountText } = of;
   const [point, setPoint] = useState<number>();

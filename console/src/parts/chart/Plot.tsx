@@ -6,18 +6,18 @@ import type { ChartProps } from "./Chart.tsx";
 import { TONES } from "./tones.ts";
 
 const HEIGHT = 160;
-/** Pixels for the words of the vertical axis. */
+/** Pixels for the labels of the vertical axis. */
 const WORDS = 76;
-/** Pixels from which on each day has its name below it. */
+/** Minimum width in pixels to label every day. */
 const NARROW = 480;
 const FONT = "12px system-ui, sans-serif";
 
 interface PlotProps extends Omit<ChartProps, "label" | "head"> {
-  /** Learns which point the pointer is at; undefined when it has left. */
+  /** Called with the point under the pointer; undefined when the pointer leaves. */
   readonly onPoint: (index: number | undefined) => void;
 }
 
-/** Draws curves on a canvas, in the colours of the theme and as wide as there is room. */
+/** Draws curves on a canvas, in the colours of the theme, using the available width. */
 export default function Plot(props: PlotProps) {
   const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot>(null);
@@ -78,7 +78,7 @@ function optionsOf(latest: { readonly current: PlotProps }, element: HTMLElement
         space: 72,
         ...(isDaily && { splits: ({ data }: UPlot) => [...data[0]], space: 0 }),
         values({ width }, splits) {
-          // Where the names of all days do not fit, every second one has one.
+          // When the names of all days do not fit, label every second one.
           const step = isDaily && width < NARROW ? 2 : 1;
           return splits.map((time, at) =>
             (splits.length - 1 - at) % step === 0 ? latest.current.timeText(time) : "",
@@ -87,7 +87,7 @@ function optionsOf(latest: { readonly current: PlotProps }, element: HTMLElement
       },
       {
         ...{ ...axis, grid, size: WORDS, space: 40 },
-        // Of what is counted there is no half.
+        // Counts have no fractions.
         ...(isCounted && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] }),
         values: (_plot, splits) => splits.map((value) => latest.current.amountText(value)),
       },

@@ -1,4 +1,4 @@
-/** How a curve is drawn: its colour of the theme, and its dashes, so that it differs without colours. */
+/** How a curve is drawn: its theme colour, and its dash pattern, which distinguishes it without colours. */
 export const TONES = {
   running: { name: "--running", dash: [] },
   done: { name: "--done", dash: [] },

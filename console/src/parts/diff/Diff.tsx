@@ -35,22 +35,22 @@ export interface LineNote {
 interface DiffProps {
   /** A unified diff of one file. */
   readonly text: string;
-  /** The path of the file, whose ending says in which language it is. */
+  /** The path of the file, whose extension determines the language. */
   readonly path?: string;
-  /** Shows the lines as they were next to those that they became. */
+  /** Shows the old lines next to the new ones. */
   readonly isSplit?: boolean;
-  /** Called with lines that somebody wants to comment on, and their text; without it nothing can be. */
+  /** Called with the lines that somebody wants to comment on, and their text; absent when comments are not possible. */
   readonly onLines?: (place: PatchPlace, quote: string) => void;
   /** The lines that are being commented on. */
   readonly chosen?: PatchPlace | undefined;
   readonly notes?: readonly LineNote[];
 }
 
-/** Pixels of a line that waits to be drawn. */
+/** Height in pixels of a line that is not rendered yet. */
 const LINE_HEIGHT = 20;
 const NO_NOTES: readonly LineNote[] = [];
 
-/** Shows a unified diff: readers who cannot tell the colours apart have the signs. */
+/** Shows a unified diff. Its + and - signs do not depend on seeing colours. */
 export function Diff(props: DiffProps) {
   const { text } = props;
   const lines = useMemo(() => patchLines(text), [text]);
@@ -85,7 +85,7 @@ function Drawn({ engine, lines, path = "", isSplit = false, onLines, chosen, not
     const place = placeIn(lines, { isOld, first: Math.min(first, last), last: Math.max(first, last) });
     setMarked(undefined);
     onLines?.(place, quoteOf(lines, place));
-    // What was marked while the pointer moved may be more than that.
+    // The selection made while the pointer moved may contain more.
     redraw();
   };
   const canChoose = onLines !== undefined;
@@ -102,7 +102,7 @@ function Drawn({ engine, lines, path = "", isSplit = false, onLines, chosen, not
         onLineSelectionEnd(range) {
           if (!range) return redraw();
           const { start, end, side, endSide = side } = range;
-          // One line is a click.
+          // A selection of one line is a click.
           if (start === end && side === endSide) return;
           choose.current?.(endSide === "deletions", side === endSide ? start : end, end);
         },
@@ -119,7 +119,7 @@ function Drawn({ engine, lines, path = "", isSplit = false, onLines, chosen, not
     },
     [],
   );
-  // It looks by itself at what has changed.
+  // It detects itself what has changed.
   useLayoutEffect(() => {
     if (!root.current || !diff) return;
     drawn.current ??= new module.DrawnDiff(root.current, redraw);
@@ -127,7 +127,7 @@ function Drawn({ engine, lines, path = "", isSplit = false, onLines, chosen, not
     drawn.current.setSelectedLines(rangeOf(marked ? placeOf(marked) : chosen), { notify: false });
   });
   const left = useRef(chosen);
-  // Who commented by the keyboard goes on from the line, once the field is gone.
+  // After somebody commented with the keyboard, the focus returns to the line once the field is gone.
   useEffect(() => {
     const shadow = root.current?.shadowRoot;
     if (!chosen && left.current && shadow && document.activeElement === document.body)
@@ -150,7 +150,7 @@ function Drawn({ engine, lines, path = "", isSplit = false, onLines, chosen, not
     }
     setMarked(undefined);
     if (by) focusNext(shadow, by);
-    // Enter and the space bar do what a click does, as on other buttons.
+    // Enter and Space act like a click, as on other buttons.
     else if (event.key === "Enter" || event.key === " ")
       choose.current?.(focused.isOld, begun?.from ?? focused.from, focused.to);
     else return;
@@ -185,7 +185,7 @@ const rangeOf = (place: PatchPlace | undefined) =>
 
 const sideOf = (isOld: boolean) => (isOld ? ("deletions" as const) : ("additions" as const));
 
-/** Returns places as @pierre/diffs has them: the same ones as long as the text is. */
+/** Returns places in the format of @pierre/diffs; the same object as long as the text does not change. */
 const annotationsOf = (places: string) =>
   places
     .split(",")

@@ -15,7 +15,7 @@ import { WorkerPoolManager } from "@pierre/diffs/worker";
 import { focusedRow } from "./label-rows.ts";
 import { languageOf, MORE_FILES } from "./languages.ts";
 
-/** The theme whose colours are variables of work.css, so that diffs follow the theme of the page. */
+/** The theme whose colours are variables of work.css. Diffs use it to match the theme of the page. */
 const THEME = "chartroom";
 registerCustomTheme(
   THEME,
@@ -26,11 +26,11 @@ registerCustomTheme(
 
 for (const [ending, language] of Object.entries(MORE_FILES)) setCustomExtension(ending, language as "text");
 
-/** Pixels of a line, and above and below what is in sight that are drawn, too: less than 200 rows in all. */
+/** Height of a line in pixels, and pixels to render above and below the visible part: fewer than 200 rows in total. */
 const LINE_HEIGHT = 20;
 const SPARE_HEIGHT = 600;
 
-/** Where words are coloured: one thread next to that of the page, which starts with the first diff. */
+/** One worker thread for syntax highlighting. It starts with the first diff. */
 const pool = new WorkerPoolManager(
   {
     workerFactory: () =>
@@ -41,31 +41,31 @@ const pool = new WorkerPoolManager(
   { theme: THEME, preferredHighlighter: "shiki-js" },
 );
 
-/** Resolves once diffs can be drawn, before their words are coloured. */
+/** Resolves once diffs can be rendered, still without syntax colours. */
 export const drawable = getSharedHighlighter({
   themes: [THEME],
   langs: ["text"],
   preferredHighlighter: "shiki-js",
 });
 
-/** Resolves to whether the thread has started: without it the words of diffs stay in one colour. */
+/** Resolves to whether the worker has started; without it diffs have no syntax colours. */
 export const colours: Promise<boolean> = pool.initialize().then(
   () => pool.isWorkingPool(),
   () => false,
 );
 
-/** Returns a patch of one file as it is drawn, coloured as the language of a path, or else in one colour. */
+/** Returns a patch of one file ready to be rendered, with the syntax colours for its path or without colours. */
 export function parse(patch: string, path: string, isColoured: boolean): FileDiffMetadata | undefined {
   const diff = processFile(patch, { isGitDiff: false, disableLineMatching: true });
   if (diff) diff.lang = isColoured ? languageOf(getFiletypeFromFileName(path)) : "text";
   return diff;
 }
 
-/** Draws the lines of a diff that are in sight. */
+/** Renders the visible lines of a diff. */
 export class DrawnDiff extends VirtualizedFileDiff<undefined> {
   readonly #root: HTMLElement;
 
-  /** @param redraw called when it has more to draw, such as colours: its owner calls `show` */
+  /** @param redraw called when there is more to render, such as colours: the owner then calls `show` */
   constructor(root: HTMLElement, redraw: () => void) {
     super({ theme: THEME }, virtualizerOf(root), { lineHeight: LINE_HEIGHT }, pool, redraw);
     this.#root = root;
@@ -90,7 +90,7 @@ export class DrawnDiff extends VirtualizedFileDiff<undefined> {
   }
 
   override render(props?: Parameters<VirtualizedFileDiff["render"]>[0]): boolean {
-    // The one that it would make has no nonce, which the page's policy asks for.
+    // The element that the base class would create lacks the nonce that the content security policy requires.
     this.themeCSSStyle ??= styleElement();
     const refocus = focusedRow(this.#root.shadowRoot);
     const isDrawn = super.render(props);
@@ -99,7 +99,9 @@ export class DrawnDiff extends VirtualizedFileDiff<undefined> {
   }
 }
 
-/** Rules of our own for what is in a diff, which outrank those of @pierre/diffs: its grounds are too dark for small words. */
+/**
+ * Our rules for the content of a diff override those of @pierre/diffs, whose backgrounds are too dark for small text.
+ */
 const RULES = new CSSStyleSheet();
 RULES.replaceSync(`
   [data-line-type="change-addition"] { --diffs-computed-diff-line-bg: var(--done-ground); }
@@ -123,7 +125,7 @@ function styleElement(): HTMLStyleElement {
 
 const virtualizers = new WeakMap<Element | Document, Virtualizer>();
 
-/** Returns what follows the scrolling of the element that an element scrolls with: of the page, or of a dialog. */
+/** Returns the virtualizer of an element's scroll container: the page or a dialog. */
 function virtualizerOf(element: HTMLElement): Virtualizer {
   let root: Element | Document = document;
   for (let outer = element.parentElement; outer && outer !== document.body; outer = outer.parentElement) {

@@ -1,9 +1,10 @@
-/** What the numbers of lines are buttons for. */
+/** The action of the buttons on line numbers. */
 const DEED = "Comment on this line";
 
 /**
- * Makes what @pierre/diffs has drawn fit for readers of screens: the number of each line is a button that says which line
- * it is, where lines can be chosen, and else left out, since numbers and lines are in columns of their own.
+ * Makes the output of @pierre/diffs accessible to screen readers. When lines can be chosen, each line number becomes
+ * a button that names its line. Otherwise the numbers are hidden from them, because numbers and lines are in separate
+ * columns.
  */
 export function labelRows(root: ShadowRoot, canChoose: boolean): void {
   for (const [column, code] of root.querySelectorAll("[data-code]").entries()) {
@@ -17,7 +18,7 @@ export function labelRows(root: ShadowRoot, canChoose: boolean): void {
     }
     for (const number of code.querySelectorAll<HTMLElement>("[data-column-number]:not([role])")) {
       const isGone = number.dataset.lineType === "change-deletion";
-      // Next to it is the same line with the button.
+      // The same line in the other column has the button.
       if (isOldSide && !isGone) continue;
       number.role = "button";
       number.tabIndex = 0;
@@ -29,7 +30,10 @@ export function labelRows(root: ShadowRoot, canChoose: boolean): void {
   }
 }
 
-/** Returns what finds the number of a line again that has the focus, once its row is drawn again. */
+/**
+ * Returns a function that focuses the same line number again after its row was rendered again; undefined without
+ * focus.
+ */
 export function focusedRow(root: ShadowRoot | null): (() => void) | undefined {
   const number = root?.activeElement;
   if (!(root && number instanceof HTMLElement && number.dataset.columnNumber)) return undefined;
@@ -41,7 +45,7 @@ export function focusedRow(root: ShadowRoot | null): (() => void) | undefined {
   };
 }
 
-/** Gives the focus to the number of a line, where that is drawn. */
+/** Focuses the number of a line, if it is rendered. */
 export function focusLine(root: ShadowRoot, isOld: boolean, line: number, options?: FocusOptions): void {
   const numbers = [...root.querySelectorAll<HTMLElement>(`[data-column-number="${line}"][role]`)];
   const isThere = ({ dataset }: HTMLElement) => (dataset.lineType === "change-deletion") === isOld;

@@ -1,6 +1,6 @@
 /**
- * The languages whose words are coloured in diffs, each loaded with the first file in it: vite.config.js gives them to
- * @pierre/diffs in place of all that Shiki has, which are ten times as much to ship.
+ * The languages with syntax highlighting in diffs. Each is loaded with the first file in it. vite.config.js
+ * substitutes them for the languages of Shiki, which would be ten times as large.
  */
 export const bundledLanguages = {
   c: () => import("shiki/langs/c.mjs"),
@@ -53,10 +53,10 @@ export const bundledLanguages = {
   zig: () => import("shiki/langs/zig.mjs"),
 };
 
-/** What @pierre/diffs calls the language of some files, and the one here that has its words. */
+/** Language names of @pierre/diffs, and the grammar here that covers each. */
 const ALSO: Readonly<Record<string, string>> = {
   bash: "shellscript",
-  // Its own rules take seconds to prepare.
+  // Its own grammar takes seconds to prepare.
   cpp: "c",
   dockerfile: "docker",
   dotenv: "ini",
@@ -69,7 +69,7 @@ const ALSO: Readonly<Record<string, string>> = {
   makefile: "make",
   mdx: "markdown",
   "objective-cpp": "c",
-  // The ending .pl, which both have.
+  // Both use the extension .pl.
   prolog: "perl",
   properties: "ini",
   protobuf: "proto",
@@ -79,13 +79,13 @@ const ALSO: Readonly<Record<string, string>> = {
   zsh: "shellscript",
 };
 
-/** Returns the language here that has the words of one that @pierre/diffs has found; "text" where none has. */
+/** Returns the grammar for a language that @pierre/diffs has detected; "text" for none. */
 export function languageOf(found: string): string {
   const name = Object.hasOwn(ALSO, found) ? (ALSO[found] ?? found) : found;
   return Object.hasOwn(bundledLanguages, name) ? name : "text";
 }
 
-/** Files whose language @pierre/diffs does not find by their name or ending. */
+/** Files whose language @pierre/diffs does not detect by name or extension. */
 export const MORE_FILES: Readonly<Record<string, string>> = {
   Jenkinsfile: "groovy",
   csproj: "xml",

@@ -1,6 +1,9 @@
 import { MOST_LINES, type PatchLine, type PatchPlace } from "./patch-lines.ts";
 
-/** Lines of one side that are marked by the keyboard: from the one where it began to the one that has the focus. */
+/**
+ * Lines of one side that are selected with the keyboard: from the one where the selection began to the one with the
+ * focus.
+ */
 export interface MarkedLines {
   readonly isOld: boolean;
   readonly from: number;
@@ -16,8 +19,8 @@ export function focusedLine(root: ShadowRoot): MarkedLines | undefined {
 }
 
 /**
- * Returns marked lines with the next one, or without the last one where they shrink; undefined where the diff has no next
- * one with a number to go to, or a comment takes no more.
+ * Returns the selection after moving its end by one line. Undefined when the diff has no such line with a number, or
+ * the selection has reached the maximum for a comment.
  */
 export function markNext(
   lines: readonly PatchLine[],
@@ -26,19 +29,19 @@ export function markNext(
 ): MarkedLines | undefined {
   const next = to + by;
   if (Math.abs(next - from) >= MOST_LINES) return undefined;
-  // The numbers before the change are buttons only next to lines that are gone.
+  // Numbers before the change are buttons only for deleted lines.
   const isThere = lines.some((line) => (isOld ? line.kind === "deleted" && line.old : line.new) === next);
   return isThere ? { isOld, from, to: next } : undefined;
 }
 
-/** Returns the place of marked lines. */
+/** Returns the place of selected lines. */
 export const placeOf = ({ isOld, from, to }: MarkedLines): PatchPlace => ({
   isOld,
   first: Math.min(from, to),
   last: Math.max(from, to),
 });
 
-/** Moves the focus from the number of a line to that of the next row, or of the one before. */
+/** Moves the focus from a line number to that of the next or previous row. */
 export function focusNext(root: ShadowRoot, by: 1 | -1): void {
   const number = root.activeElement;
   const numbers = [...(number?.closest("[data-code]")?.querySelectorAll("[data-column-number][role]") ?? [])];

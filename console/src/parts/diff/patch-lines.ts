@@ -2,19 +2,19 @@
 export interface PatchLine {
   readonly kind: "hunk" | "same" | "added" | "deleted" | "note";
   readonly text: string;
-  /** Its number before and after the change, from 1; undefined on the side that does not have it. */
+  /** Its number before and after the change, from 1; undefined on the side that does not have the line. */
   readonly old: number | undefined;
   readonly new: number | undefined;
 }
 
-/** Lines of one side of a diff, by their numbers there. */
+/** Lines of one side of a diff, by their numbers on that side. */
 export interface PatchPlace {
   readonly isOld: boolean;
   readonly first: number;
   readonly last: number;
 }
 
-/** Returns the lines of a unified diff; what comes before the first hunk is left out. */
+/** Returns the lines of a unified diff. Skips what comes before the first hunk. */
 export function patchLines(patch: string): PatchLine[] {
   const lines: PatchLine[] = [];
   let [old, next, isInHunk] = [0, 0, false];
@@ -24,7 +24,7 @@ export function patchLines(patch: string): PatchLine[] {
       [old, next, isInHunk] = [Number(hunk[1]), Number(hunk[2]), true];
       lines.push({ kind: "hunk", text: line, old, new: next });
     } else if (!isInHunk) {
-      // A heading of the file.
+      // A header of the file.
     } else if (line.startsWith("+")) {
       lines.push({ kind: "added", text: line.slice(1), old: undefined, new: next++ });
     } else if (line.startsWith("-")) {
@@ -38,12 +38,12 @@ export function patchLines(patch: string): PatchLine[] {
   return lines;
 }
 
-/** Most lines of a place (contract). */
+/** Maximum lines of a place (contract). */
 export const MOST_LINES = 20;
 
 /**
- * Returns the place of lines that were chosen: on the new side for lines that are the same on both, and of the last line
- * alone where the diff does not have all of them, or they are too many for a comment.
+ * Returns the place of chosen lines. Lines that are the same on both sides are placed on the new side. Only the last
+ * line counts when the diff does not have all of them or they are too many for a comment.
  */
 export function placeIn(lines: readonly PatchLine[], { isOld, first, last }: PatchPlace): PatchPlace {
   const chosen = linesAt(lines, { isOld, first, last });
@@ -56,11 +56,11 @@ export function placeIn(lines: readonly PatchLine[], { isOld, first, last }: Pat
   return { isOld: false, first: from.new, last: to.new };
 }
 
-/** Returns what lines are called. */
+/** Returns the name of a range of lines. */
 export const linesName = (first: number, last: number): string =>
   first === last ? `line ${first}` : `lines ${first} to ${last}`;
 
-/** Returns the text of the lines at a place, as far as the diff has them. */
+/** Returns the text of the lines at a place, as far as the diff contains them. */
 export const quoteOf = (lines: readonly PatchLine[], place: PatchPlace): string =>
   linesAt(lines, place)
     .map(({ text }) => text)
@@ -72,10 +72,10 @@ const linesAt = (lines: readonly PatchLine[], { isOld, first, last }: PatchPlace
     return line.kind !== "hunk" && first <= number && number <= last;
   });
 
-/** Characters without a picture, and those that hide or reorder what is read. */
+/** Characters that are invisible, or that hide or reorder text. */
 const HIDDEN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
-/** Returns text in which a reader sees every character that could deceive them: "‹202e›" and the like. */
+/** Returns the text with every character that could deceive a reader made visible, such as "‹202e›". */
 export const visible = (text: string): string =>
   text.replace(HIDDEN, (character) => {
     if (character === "\t" || character === "\n") return character;
@@ -86,17 +86,17 @@ export const visible = (text: string): string =>
 const SIGNS = { added: "+", deleted: "-", same: " " } as const;
 
 /**
- * Returns lines as a patch of one file, for a program that trusts its headings: the lengths in these are counted, and no
- * character of it hides.
+ * Returns lines as a patch of one file, for a program that trusts its hunk headers: their lengths are counted again,
+ * and all characters are visible.
  */
 export function patchOf(lines: readonly PatchLine[]): string {
   const out: string[] = [];
   let [body, olds, news]: [string[], number, number] = [[], 0, 0];
-  // From the last line on, so that the length of a hunk is known at its heading.
+  // Backwards, so that the length of a hunk is known at its header.
   for (const line of lines.toReversed()) {
     if (line.kind === "hunk") {
       const context = visible(line.text.replace(/^@@.*?@@/, ""));
-      // A hunk without lines is none.
+      // Omits a hunk without lines.
       if (olds + news > 0) out.push(...body, `@@ -${line.old},${olds} +${line.new},${news} @@${context}`);
       [body, olds, news] = [[], 0, 0];
     } else if (line.kind === "note") body.push(`\\ ${visible(line.text)}`);

@@ -1,9 +1,9 @@
 import { useEffect, useSyncExternalStore } from "react";
 
-/** What draws diffs, once it is loaded. */
+/** The diff renderer, once it is loaded. */
 export interface Engine {
   readonly module: typeof import("./engine.ts");
-  /** False where the thread that colours words could not be started. */
+  /** False when the worker for syntax colours could not be started. */
   readonly isColoured: boolean;
 }
 
@@ -34,7 +34,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Loads what draws diffs, with the first one: undefined until it is there, "failed" where it cannot be loaded. */
+/** Loads the diff renderer with the first diff: undefined while loading, "failed" when it cannot be loaded. */
 export function useEngine(): Engine | "failed" | undefined {
   useEffect(() => {
     if (!loading) loading = load();

@@ -2,8 +2,8 @@ import { Button } from "@mantine/core";
 import { useState } from "react";
 
 /**
- * Holds what somebody makes of a stored value, and whether others have changed that meanwhile: what they save is shown at
- * once where nothing is typed, and never replaced without a word where something is.
+ * Holds a person's draft of a stored value, and whether others have changed the value in the meantime. Their changes
+ * appear immediately when nothing is typed, and never silently replace what is typed.
  */
 export function useEdited<T>(stored: T, isSame: (one: T, other: T) => boolean = Object.is) {
   const [{ initial, draft }, setState] = useState({ initial: stored, draft: stored });
@@ -15,12 +15,12 @@ export function useEdited<T>(stored: T, isSame: (one: T, other: T) => boolean = 
     draft,
     setDraft: (next: T) => setState({ initial, draft: next }),
     isEdited,
-    /** Throws away what was typed. */
+    /** Discards the draft. */
     takeOver,
-    /** Goes on after `sent` was saved, as `saved`; what was typed meanwhile stays. */
+    /** Continues after `sent` was saved as `saved`. Keeps what was typed in the meantime. */
     onSaved: (sent: T, saved: T) =>
       setState((now) => ({ initial: saved, draft: isSame(now.draft, sent) ? saved : now.draft })),
-    /** True where saving would replace what somebody else has made of it. */
+    /** True when saving would overwrite somebody else's change. */
     isOther: isOther && isEdited,
   };
 }

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { Icon } from "../Icon.tsx";
 
-/** The buttons of a member of a list, which name it to those who do not see where they are. */
+/** The buttons of a list element. Their labels name it for people who cannot see its position. */
 export function MemberButtons({
   what,
   onMoveUp,
@@ -9,7 +9,7 @@ export function MemberButtons({
 }: {
   /** Such as "step 2". */
   readonly what: string;
-  /** Undefined for the first member, and where the order does not matter. */
+  /** Undefined for the first element, and when the order does not matter. */
   readonly onMoveUp?: (() => void) | undefined;
   readonly onRemove: () => void;
 }) {
@@ -27,7 +27,7 @@ export function MemberButtons({
   );
 }
 
-/** The button below a list that makes another member. */
+/** The button below a list that adds an element. */
 export function AddButton({
   label,
   disabled,

@@ -8,14 +8,14 @@ import { RulesContext } from "./fields.tsx";
 import type { Breaches } from "./rules.ts";
 import "./fields.css";
 
-/** Milliseconds without a key until the rules are looked at. */
+/** Milliseconds without a key press before the rules are checked. */
 const TYPED_MS = 250;
 
 interface RuledFormProps<Desc extends DescMessage> {
   readonly schema: Desc;
-  /** The request as it is filled in; undefined while what is typed is none. */
+  /** The request as filled in; undefined while the input is not valid. */
   readonly message: MessageShape<Desc> | undefined;
-  /** True to list all that is broken below, where fields do not show it. */
+  /** True to list all broken rules at the end, for those that no field shows. */
   readonly listsBreaches?: boolean;
   /** The verb of the button at the end. */
   readonly verb: string;
@@ -23,14 +23,14 @@ interface RuledFormProps<Desc extends DescMessage> {
   readonly isDisabled?: boolean;
   /** Why saving failed. */
   readonly error: unknown;
-  /** Takes a message that breaks no rule of the contract. */
+  /** Called with a message that breaks no rule of the contract. */
   readonly onDone: (message: MessageShape<Desc>) => void;
-  /** What is said next to the button. */
+  /** Text next to the button. */
   readonly said?: ReactNode;
   readonly children: ReactNode;
 }
 
-/** A form for a request, in which each field says which of the contract's own rules it breaks. */
+/** A form for a request. Each field shows which of the contract's rules it breaks. */
 export function RuledForm<Desc extends DescMessage>({
   schema,
   message,
@@ -52,7 +52,7 @@ export function RuledForm<Desc extends DescMessage>({
     event.preventDefault();
     setIsTried(true);
     if (!message || isBusy) return;
-    // Those of what is there now: the fields may be a moment ahead.
+    // Checks the current message: the fields may be ahead of the last check.
     const { breachesOf } = await import("./rules.ts");
     const broken = breachesOf(schema, message);
     if (broken.size === 0) return onDone(message);
@@ -84,7 +84,7 @@ export function RuledForm<Desc extends DescMessage>({
   );
 }
 
-/** Follows which rules a message breaks; the rules are loaded when they are first needed. */
+/** Returns which rules a message breaks. The rules are loaded when first needed. */
 function useRules<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc> | undefined,
@@ -103,7 +103,7 @@ function useRules<Desc extends DescMessage>(
   return { breaches, error };
 }
 
-/** All that is broken, with the names of the fields as the contract has them. */
+/** Lists all broken rules, with the contract's field names. */
 function Broken({ breaches }: { readonly breaches: Breaches }) {
   return (
     <div className="problem" role="alert">

@@ -2,23 +2,23 @@ import { NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { createContext, type ReactNode, useContext } from "react";
 import type { Breaches } from "./rules.ts";
 
-/** What the fields of an editor know of the rules. */
+/** What the fields of an editor know about the rules. */
 interface Rules {
   readonly breaches: Breaches;
-  /** Whether a field tells what it breaks: not before somebody has been there, or has tried to save. */
+  /** Returns whether a field shows its broken rules: not before somebody has visited it or tried to save. */
   readonly isShown: (path: string) => boolean;
 }
 
 export const RulesContext = createContext<Rules>({ breaches: new Map(), isShown: () => false });
 
-/** Returns the sentence of what a field breaks, once it is to be shown. */
+/** Returns the message about the rule that a field breaks, once it should be shown. */
 export function useBreach(path: string): string | undefined {
   const { breaches, isShown } = useContext(RulesContext);
   return isShown(path) ? breaches.get(path)?.join("; ") : undefined;
 }
 
 interface FieldProps {
-  /** The path of the field in the contract, by which rules name it. */
+  /** The path of the field in the contract, which rules refer to. */
   readonly path: string;
   readonly label: string;
   readonly value: string;
@@ -27,7 +27,7 @@ interface FieldProps {
   readonly placeholder?: string;
 }
 
-/** A line of text of the draft. */
+/** A single-line text field of the draft. */
 export function TextField({ path, label, value, onChange, description, placeholder }: FieldProps) {
   return (
     <TextInput
@@ -42,7 +42,7 @@ export function TextField({ path, label, value, onChange, description, placehold
   );
 }
 
-/** Several lines of text of the draft; programs are shown in the font for them. */
+/** A multi-line text field of the draft; code is shown in a monospace font. */
 export function LongField({
   path,
   label,
@@ -70,7 +70,7 @@ export function LongField({
   );
 }
 
-/** A number of the draft; what is no number stays as it is typed and counts as none. */
+/** A number field of the draft. Text that is not a number remains visible and counts as none. */
 export function NumberField({
   path,
   label,
@@ -101,7 +101,7 @@ export function NumberField({
   );
 }
 
-/** A choice of the draft. */
+/** A select field of the draft. */
 export function ChoiceField<V extends string>({
   path,
   label,
@@ -127,7 +127,7 @@ export function ChoiceField<V extends string>({
   );
 }
 
-/** What a part of the draft breaks as a whole, such as having too few members. */
+/** Shows the rules that a part of the draft breaks as a whole, such as too few elements. */
 export function PartBreach({ path }: { readonly path: string }) {
   const breach = useBreach(path);
   return breach ? (
@@ -137,7 +137,7 @@ export function PartBreach({ path }: { readonly path: string }) {
   ) : null;
 }
 
-/** Returns a list with another member at a place, without the one that was there, or with two of them changed over. */
+/** Returns a list with one element replaced; the next two functions remove an element, or move it up. */
 export const replaced = <T,>(list: readonly T[], at: number, value: T): T[] =>
   list.map((each, index) => (index === at ? value : each));
 export const removed = <T,>(list: readonly T[], at: number): T[] => list.filter((_, index) => index !== at);

@@ -4,12 +4,12 @@ import { createValidator } from "@bufbuild/protovalidate";
 
 const validator = createValidator();
 
-/** The sentences of the rules that a message breaks, by the paths of their fields. */
+/** The messages of the rules that a request breaks, by the paths of their fields. */
 export type Breaches = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Returns what the contract itself says against a message, by the rules that the server has. Loaded when a form opens:
- * it is larger than all the rest of the page.
+ * Returns the rules of the contract that a message breaks, the same as the server checks. Loaded when a form opens:
+ * it is larger than the rest of the page.
  */
 export function breachesOf<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Breaches {
   const { kind, violations, error } = validator.validate(schema, message);

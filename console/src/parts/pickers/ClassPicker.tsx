@@ -2,7 +2,7 @@ import { FOUND } from "./page-size.ts";
 import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 import { useClasses } from "./use-classes.ts";
 
-/** Searches classes of environments by name and id, and adds one. */
+/** Searches environment classes by name and id, and adds one. */
 export function ClassPicker({
   chosen,
   others = [],
@@ -11,7 +11,7 @@ export function ClassPicker({
 }: {
   /** Ids that are not offered. */
   readonly chosen: readonly string[];
-  /** What may be chosen besides classes. */
+  /** Choices in addition to classes. */
   readonly others?: readonly Choice[];
   readonly disabled?: boolean;
   readonly onChoose: (id: string) => void;

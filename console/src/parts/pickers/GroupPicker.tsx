@@ -7,9 +7,9 @@ import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface GroupPickerProps {
   readonly label: string;
-  /** Ids of groups that are chosen already. */
+  /** Ids of groups that are already chosen. */
   readonly chosen?: readonly string[];
-  /** Which groups are offered, besides what is typed. */
+  /** Restricts which groups are offered, in addition to the typed text. */
   readonly filter?: MessageInitShape<typeof ListGroupsRequest_FilterSchema>;
   readonly verb?: string;
   readonly size?: "xs" | "sm";
@@ -17,7 +17,7 @@ interface GroupPickerProps {
   readonly onChoose: (choice: Choice) => void;
 }
 
-/** Searches the groups of the organization by their names. */
+/** Searches the groups of the organization by name. */
 export function GroupPicker({ chosen = [], filter = {}, ...props }: GroupPickerProps) {
   const typed = useTyped();
   const { data, error } = useQuery(
@@ -41,7 +41,7 @@ export function GroupPicker({ chosen = [], filter = {}, ...props }: GroupPickerP
   );
 }
 
-/** Names a group; one that cannot be read is shown by its id. */
+/** Shows the name of a group; its id when it cannot be read. */
 export function GroupName({ id }: { readonly id: string }) {
   const { data, error } = useQuery(
     GroupService.method.getGroup,

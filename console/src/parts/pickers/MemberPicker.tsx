@@ -8,14 +8,14 @@ import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface MemberPickerProps {
   readonly label: string;
-  /** Ids of users that are chosen already. */
+  /** Ids of users that are already chosen. */
   readonly chosen?: readonly string[];
   readonly verb?: string;
   readonly disabled?: boolean;
   readonly onChoose: (choice: Choice) => void;
 }
 
-/** Searches the active members of the organization by their names and mail addresses. */
+/** Searches the active members of the organization by name and mail address. */
 export function MemberPicker({ chosen = [], ...props }: MemberPickerProps) {
   const typed = useTyped();
   const { user } = usePerson();

@@ -6,13 +6,13 @@ import { type Choice, SearchPicker, useTyped } from "./SearchPicker.tsx";
 
 interface ProjectPickerProps {
   readonly label: string;
-  /** Ids of projects that are chosen already. */
+  /** Ids of projects that are already chosen. */
   readonly chosen?: readonly string[];
   readonly verb?: string;
   readonly onChoose: (choice: Choice) => void;
 }
 
-/** Searches the projects that the person may use, by their names. */
+/** Searches the projects that the person may use, by name. */
 export function ProjectPicker({ chosen = [], ...props }: ProjectPickerProps) {
   const typed = useTyped();
   const { data, error } = useQuery(
@@ -38,7 +38,7 @@ export function ProjectPicker({ chosen = [], ...props }: ProjectPickerProps) {
   );
 }
 
-/** Names a project; one that cannot be read is shown by its id. */
+/** Shows the name of a project; its id when it cannot be read. */
 export function ProjectName({ id }: { readonly id: string }) {
   const { data, error } = useQuery(
     ProjectService.method.getProject,

@@ -3,7 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { Problem } from "../Problem.tsx";
 
-/** Milliseconds without a key until a search begins. */
+/** Milliseconds without a key press before a search starts. */
 const TYPED_MS = 200;
 
 /** Something that can be chosen. */
@@ -12,7 +12,7 @@ export interface Choice {
   readonly name: string;
 }
 
-/** Follows what is typed into a search: the present text, and what it was at the last pause in typing. */
+/** Returns the text typed into a search, and the text at the last pause in typing. */
 export function useTyped() {
   const [text, setText] = useState("");
   const [search] = useDebouncedValue(text, TYPED_MS);
@@ -22,22 +22,22 @@ export function useTyped() {
 interface SearchPickerProps {
   readonly label: string;
   readonly typed: ReturnType<typeof useTyped>;
-  /** What the search found; undefined while it is read. */
+  /** The results of the search; undefined while it is in flight. */
   readonly found: readonly Choice[] | undefined;
-  /** True where the search found more than it offers. */
+  /** True when the search found more than it offers. */
   readonly hasMore?: boolean;
-  /** Why nothing could be read. */
+  /** The error when nothing could be read. */
   readonly error?: unknown;
   readonly size?: "xs" | "sm";
   readonly disabled?: boolean;
   /** The verb on the buttons, such as "Add". */
   readonly verb?: string;
-  /** What is said when the search finds nothing. */
+  /** Shown when the search finds nothing. */
   readonly none: string;
   readonly onChoose: (choice: Choice) => void;
 }
 
-/** Searches as one types among more entries than a list can show, and offers each that is found as a button. */
+/** Searches while typing among more entries than a list can show, and offers each result as a button. */
 export function SearchPicker({
   label,
   typed: { text, setText },
@@ -60,7 +60,7 @@ export function SearchPicker({
         maxLength={256}
         onChange={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
-          // Enter chooses nothing, and sends no form around the field.
+          // Enter must neither choose anything nor submit a surrounding form.
           if (event.key === "Enter") event.preventDefault();
         }}
       />

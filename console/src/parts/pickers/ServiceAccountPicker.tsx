@@ -11,7 +11,7 @@ interface ServiceAccountPickerProps {
   readonly onChoose: (choice: Choice) => void;
 }
 
-/** Searches the service accounts of the organization by their names. */
+/** Searches the service accounts of the organization by name. */
 export function ServiceAccountPicker(props: ServiceAccountPickerProps) {
   const typed = useTyped();
   const { data, error } = useQuery(

@@ -1,8 +1,8 @@
-/** Entries that a search offers at once; the rest comes when more of the name is typed. */
+/** Entries that a search offers at once; typing more of the name finds the rest. */
 export const FOUND = 8;
 
-/** Most entries of a page (contract). */
+/** Maximum entries of a page (contract). */
 const MAX_PAGE = 100;
 
-/** Returns how many entries are read, so that those that are chosen take no other's place, as far as one page goes. */
+/** Returns how many entries to read, so that already chosen ones do not displace others, as far as one page allows. */
 export const pageSizeWith = (chosen: readonly string[]): number => Math.min(MAX_PAGE, FOUND + chosen.length);

@@ -6,7 +6,7 @@ import { transport } from "../../api/server.tsx";
 
 const configurations = createClient(RunnerConfigurationService, transport);
 
-/** Reads all classes of environments, page by page: the contract has no search for them, so that the page searches. */
+/** Reads all environment classes, page by page: the contract has no search for them, so the page filters. */
 export function useClasses() {
   return useQuery({
     queryKey: ["classes", { serviceName: RunnerConfigurationService.typeName }],
