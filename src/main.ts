@@ -63,6 +63,21 @@ const terminal: Terminal = {
     process.on("SIGINT", stay);
     return () => void process.off("SIGINT", stay);
   },
+  whenInterrupted: (cleanUp) => {
+    const end = (signal: keyof typeof ExitCode.interrupted) => {
+      process.stderr.write(`chartroom: ${cleanUp()}\n`);
+      allow();
+      // A shell sees that the signal has ended it. Threads that are still busy do not delay this, unlike an exit.
+      process.kill(process.pid, signal);
+      // The first process of a container outlives its own signals.
+      process.exit(ExitCode.interrupted[signal]);
+    };
+    const allow = () => {
+      for (const signal of ["SIGINT", "SIGTERM"]) process.off(signal, end);
+    };
+    for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, end);
+    return allow;
+  },
   setExitCode: (code) => {
     process.exitCode = code;
   },

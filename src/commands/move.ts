@@ -6,8 +6,9 @@ import { type CopyProgress, copyRows, type RowSink, type RowSource } from "../st
 import { lockFolder } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import { readFile, writeFile } from "../store/sqlite/portable.ts";
-import { progressOf } from "./backup/backup.ts";
+import { type BackupTerminal, progressOf } from "./backup/backup.ts";
 import { asFileError, makeFolder } from "./folders/file-access.ts";
+import { removingDraft, type WhenInterrupted } from "./folders/interrupted.ts";
 import { placeOf } from "./open-data.ts";
 import { addressOf, aloneOnDatabase } from "./open-database.ts";
 import { verifyAudit } from "./record/audit.ts";
@@ -24,7 +25,6 @@ export interface MoveOptions {
  * end the rows of each table are counted on both sides, and every audit chain of the target is verified with the
  * source's keys.
  *
- * @param print called with lines of progress for the person at the terminal
  * @returns the report for the person at the terminal
  * @throws StartError when a side is used, the target holds anything, or a chain is broken; nothing is moved then, or
  *   the report says what to do
@@ -32,7 +32,7 @@ export interface MoveOptions {
 export async function moveData(
   config: DataConfig,
   options: MoveOptions,
-  print: (text: string) => void,
+  { print, whenInterrupted }: BackupTerminal,
 ): Promise<string> {
   const [from, to] = [sideOf(config, options.from), sideOf(config, options.to)];
   if ((from.databaseUrl === "") === (to.databaseUrl === ""))
@@ -41,7 +41,7 @@ export async function moveData(
   if (!existsSync(keyFile))
     throw new StartError(`there is no key file ${keyFile}: name the one of the server with --key-file`);
   const counts = from.databaseUrl
-    ? await toFolder(from, to, progressOf(print))
+    ? await toFolder(from, to, progressOf(print), whenInterrupted)
     : await toDatabase(from, to, progressOf(print));
   const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const { holds, text } = await verifyAudit({ ...to, keyFile });
@@ -75,17 +75,30 @@ async function toDatabase(from: DataConfig, to: DataConfig, onProgress: CopyProg
   );
 }
 
-async function toFolder(from: DataConfig, to: DataConfig, onProgress: CopyProgress): Promise<Counts> {
+async function toFolder(
+  from: DataConfig,
+  to: DataConfig,
+  onProgress: CopyProgress,
+  whenInterrupted: WhenInterrupted | undefined,
+): Promise<Counts> {
   const file = join(to.dataDir, DATABASE_FILE);
   if (existsSync(file))
     throw new StartError(`there is a database in ${to.dataDir} already: name another folder`);
-  makeFolder(to.dataDir);
+  const made = makeFolder(to.dataDir);
   const { readDatabase } = await import("../store/postgres/portable.ts");
   return withFolder(to, () =>
     aloneOnDatabase(from, () =>
       readDatabase(
         addressOf(from),
-        (source) => asFileError(file, () => writeFile(file, (target) => counted(source, target, onProgress))),
+        (source) =>
+          asFileError(file, () =>
+            removingDraft(
+              file,
+              whenInterrupted,
+              () => writeFile(file, (target) => counted(source, target, onProgress)),
+              made,
+            ),
+          ),
         "alone",
       ),
     ),

@@ -14,8 +14,10 @@ export const ExitCode = {
   unauthenticated: 4,
   /** Who read the output has closed it: what a shell reports of a program that SIGPIPE ends. */
   outputClosed: 141,
+  /** A signal has ended the command. */
+  interrupted: { SIGINT: 130, SIGTERM: 143 },
 } as const;
-export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode];
+export type ExitCode = Extract<(typeof ExitCode)[keyof typeof ExitCode], number>;
 
 /** A problem of the environment that the person at the terminal can fix. */
 export class StartError extends Error {

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   copyFileSync,
   existsSync,
@@ -6,12 +8,16 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  watch,
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { post, repository } from "../harness/call.ts";
+import { dataEnvironmentOf } from "../harness/data-config.ts";
+import { testOnSqlite } from "../harness/engine.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
+import { ROOT, terminalEnvironment } from "../harness/program.ts";
 import { countOf, type RawData, tablesOf, tampering, withRawData, withRawFile } from "../harness/raw-data.ts";
 import {
   runCommand,
@@ -127,6 +133,69 @@ describe("chartroom backup and restore", () => {
     expect(await withRawData(folder, counts)).toMatchObject({ project: copied.project });
     await Promise.all([next.stop(), server.stop()]);
   });
+
+  /** Interrupts a command as soon as it writes a file whose name ends like that; what it said, and what is left. */
+  const interrupted = (signal: NodeJS.Signals, args: readonly string[], folder: string, ending: RegExp) =>
+    until(
+      async () => {
+        const watcher = watch(folder, { recursive: true });
+        const child = spawn(process.execPath, ["bin/chartroom.js", ...args], {
+          cwd: ROOT,
+          env: { ...terminalEnvironment(), ...dataEnvironmentOf(args.at(-1) ?? "") },
+        });
+        let stderr = "";
+        child.stderr.on("data", (text) => {
+          stderr += text;
+        });
+        watcher.on("change", (_, name) => {
+          if (!child.killed && ending.test(String(name))) child.kill(signal);
+        });
+        await once(child, "close");
+        watcher.close();
+        const left = readdirSync(folder, { recursive: true }).map(String).toSorted();
+        rmSync(join(folder, "it"), { recursive: true, force: true });
+        return { signal: child.signalCode, stderr, left };
+      },
+      // It may have been done before the signal came.
+      (result) => result.signal !== null,
+    );
+
+  test("leave nothing of a file when they are interrupted", async () => {
+    const server = await startHostedServer();
+    const data = ["--data-dir", server.dataDir];
+    const folder = temporaryFolder();
+    for (const signal of ["SIGINT", "SIGTERM"] as const)
+      expect(await interrupted(signal, ["backup", join(folder, "it"), ...data], folder, /\.draft$/)).toEqual({
+        signal,
+        stderr: "chartroom: interrupted: nothing was written\n",
+        left: [],
+      });
+    const copies = join(folder, "it");
+    for (const ending of [/\.draft$/, /checking$/]) {
+      const backUp = ["backup", copies, "--keep", "3", ...data];
+      const { stderr, left } = await interrupted("SIGINT", backUp, folder, ending);
+      expect([stderr, left.filter((name) => !name.includes("backup.lock"))]).toEqual([
+        "chartroom: interrupted: nothing was written\n",
+        ["it"],
+      ]);
+    }
+  });
+
+  testOnSqlite("a restore into PostgreSQL writes no file")(
+    "leave no folder of a restore that is interrupted",
+    async () => {
+      const server = await startHostedServer();
+      const folder = temporaryFolder();
+      const backup = join(temporaryFolder(), "chartroom.backup");
+      expect((await runHostedCommand(["backup", backup, "--data-dir", server.dataDir])).code).toBe(0);
+      const restore = ["restore", backup, "--data-dir", join(folder, "it")];
+      expect(await interrupted("SIGINT", restore, folder, /^it$|\.draft$/)).toEqual({
+        signal: "SIGINT",
+        stderr: "chartroom: interrupted: nothing was written\n",
+        left: [],
+      });
+    },
+  );
 
   test("overwrite nothing, and take nothing that is no whole backup", async () => {
     const server = await startHostedServer();

@@ -21,6 +21,7 @@ import { loadKeys } from "../../keys.ts";
 import { requireSound } from "../../store/sqlite/backup.ts";
 import { lockFile } from "../../store/sqlite/lock.ts";
 import { makeFolder } from "../folders/file-access.ts";
+import { NOTHING_WRITTEN, type WhenInterrupted } from "../folders/interrupted.ts";
 import { requireKeyFile, requireKeys } from "../open-data.ts";
 import { openAudit, verifyAudit } from "../record/audit.ts";
 import { ExitCode, StartError } from "../start-error.ts";
@@ -32,6 +33,8 @@ export interface BackupFolder {
   readonly kept: CopiesKept;
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
+  /** Absent where the caller handles interrupts. */
+  readonly whenInterrupted?: WhenInterrupted | undefined;
 }
 
 /** A copy that was found good. */
@@ -50,6 +53,9 @@ const LEFTOVER = /^(checking|chartroom-\S+\.unchecked(\.draft)?(-journal|-wal|-s
 
 const FAILED = ".failed";
 
+/** No progress is shown; an interrupt removes all of an unfinished copy. */
+const SILENT = { print: () => undefined };
+
 /** Returns whether a file is a copy that did not pass its check. */
 const isFailedCopy = (name: string) =>
   name.endsWith(FAILED) && timeOfCopy(name.slice(0, -FAILED.length)) !== undefined;
@@ -61,11 +67,18 @@ const isFailedCopy = (name: string) =>
  * @throws StartError with the exit code `refused` when there is no copy, and `copyFailed` when there is one that did not
  *   pass; that one stays in the folder under another name, until the next
  */
-export async function backUpInto(config: DataConfig, { folder, kept, now }: BackupFolder): Promise<GoodCopy> {
+export async function backUpInto(
+  config: DataConfig,
+  { folder, kept, now, whenInterrupted }: BackupFolder,
+): Promise<GoodCopy> {
   requireKeyFile(config);
   makeFolder(folder);
   const lock = asFolderError(folder, () => lockFile(join(folder, "backup.lock")));
   if (!lock) throw new StartError(`another backup into ${folder} is being made`);
+  const allowInterrupts = whenInterrupted?.(() => {
+    removeAll(folder, (each) => LEFTOVER.test(each));
+    return NOTHING_WRITTEN;
+  });
   try {
     const at = now();
     const name = nameOfCopy(at);
@@ -73,7 +86,7 @@ export async function backUpInto(config: DataConfig, { folder, kept, now }: Back
     const unchecked = join(folder, name.replace(/\.db$/, ".unchecked"));
     asFolderError(folder, () => removeAll(folder, (each) => LEFTOVER.test(each)));
     try {
-      await createBackup(config, unchecked, () => undefined);
+      await createBackup(config, unchecked, SILENT);
       await asFailedCopy(file, () => check(config, unchecked, join(folder, SCRATCH)));
       return asFolderError(folder, () => {
         renameSync(unchecked, file);
@@ -93,6 +106,7 @@ export async function backUpInto(config: DataConfig, { folder, kept, now }: Back
       rmSync(join(folder, SCRATCH), { recursive: true, force: true });
     }
   } finally {
+    allowInterrupts?.();
     lock.release();
   }
 }
@@ -108,8 +122,8 @@ class FailedCopy extends StartError {}
 /** Restores a copy, and verifies the pages, references, keys and audit chains of what was restored. @throws Error */
 async function check(config: DataConfig, file: string, scratch: string): Promise<void> {
   const restored = { ...config, databaseUrl: "", dataDir: scratch, keyFile: keyFileOf(config) };
-  await restoreBackup(restored, file, () => undefined);
-  requireSound(scratch);
+  await restoreBackup(restored, file, SILENT);
+  await requireSound(scratch);
   const store = await openAudit(restored);
   try {
     await requireKeys(restored, store, loadKeys(restored.keyFile));

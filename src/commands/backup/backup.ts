@@ -1,41 +1,52 @@
 import { existsSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { type DataConfig, keyFileOf } from "../../config/config.ts";
 import { copyRows } from "../../store/copy-rows.ts";
 import { backUp, restore } from "../../store/sqlite/backup.ts";
+import { DATABASE_FILE } from "../../store/sqlite/open.ts";
 import { readFile, writeFile } from "../../store/sqlite/portable.ts";
 import { asFileError, isDatabaseWriteFailure, makeFolder, writeProblem } from "../folders/file-access.ts";
+import { removingDraft, type WhenInterrupted } from "../folders/interrupted.ts";
 import { placeOf } from "../open-data.ts";
 import { addressOf, aloneOnDatabase, asDatabaseError } from "../open-database.ts";
 import { StartError } from "../start-error.ts";
+
+/** The person at the terminal. */
+export interface BackupTerminal {
+  /** Prints lines of progress. */
+  readonly print: (text: string) => void;
+  /** Absent where the caller handles interrupts. */
+  readonly whenInterrupted?: WhenInterrupted | undefined;
+}
 
 /**
  * Backs up the database, in the same portable form from either engine; the server may be running. The keys are
  * not part of it, so that a backup alone decrypts no credential.
  *
- * @param print called with lines of progress for the person at the terminal
  * @returns the report for the person at the terminal
  * @throws StartError when the backup fails
  */
 export async function createBackup(
   config: DataConfig,
   file: string,
-  print: (text: string) => void,
+  { print, whenInterrupted }: BackupTerminal,
 ): Promise<string> {
   const folder = dirname(file);
   if (!existsSync(folder))
     throw new StartError(`${file} cannot be written: there is no folder ${folder}: make it, or name another`);
   await asStartError(file, async () => {
-    if (!config.databaseUrl) return backUp(config.dataDir, file);
     if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
-    const { readDatabase } = await import("../../store/postgres/portable.ts");
-    await writeFile(file, (target) =>
-      asDatabaseError(config, () =>
-        readDatabase(addressOf(config), (source) =>
-          asFileError(file, () => copyRows(source, target, progressOf(print))),
+    await removingDraft(file, whenInterrupted, async () => {
+      if (!config.databaseUrl) return backUp(config.dataDir, file);
+      const { readDatabase } = await import("../../store/postgres/portable.ts");
+      return writeFile(file, (target) =>
+        asDatabaseError(config, () =>
+          readDatabase(addressOf(config), (source) =>
+            asFileError(file, () => copyRows(source, target, progressOf(print))),
+          ),
         ),
-      ),
-    );
+      );
+    });
   });
   return (
     `The backup is in ${file}.\n` +
@@ -46,17 +57,25 @@ export async function createBackup(
 /**
  * Restores a backup: to an empty database of the settings, or to a data folder.
  *
- * @param print called with lines of progress for the person at the terminal
  * @returns the report for the person at the terminal
  * @throws StartError when the folder or the database is not empty, or the file is no backup
  */
 export async function restoreBackup(
   config: DataConfig,
   file: string,
-  print: (text: string) => void,
+  { print, whenInterrupted }: BackupTerminal,
 ): Promise<string> {
   await asStartError(placeOf(config), async () => {
-    if (!config.databaseUrl) return restore(file, config.dataDir, makeFolder);
+    if (!config.databaseUrl) {
+      const made: string[] = [];
+      const database = join(config.dataDir, DATABASE_FILE);
+      return removingDraft(
+        database,
+        whenInterrupted,
+        () => restore(file, config.dataDir, (folder) => void made.push(...makeFolder(folder))),
+        made,
+      );
+    }
     if (!existsSync(file)) throw new Error(`there is no file ${file}`);
     const { fillDatabase } = await import("../../store/postgres/portable.ts");
     await readFile(file, (source) =>

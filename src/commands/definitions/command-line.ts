@@ -6,6 +6,7 @@ import type { Environment, FlagsOf, Setting, SettingTable } from "../../config/s
 import type { WriteLines } from "../../log.ts";
 import type { ProcessFigures } from "../../metrics/process-metrics.ts";
 import type { SignalGroup } from "../../runner/process/process-group.ts";
+import type { WhenInterrupted } from "../folders/interrupted.ts";
 import { StartError } from "../start-error.ts";
 import { widthOf } from "../terminal/terminal-width.ts";
 
@@ -32,6 +33,8 @@ export interface Terminal {
   readonly figures: ProcessFigures;
   /** Has interrupts end nothing, until what is returned is called; absent where nobody sends any. */
   readonly ignoreInterrupts?: () => () => void;
+  /** Runs work when the process is interrupted; absent where nobody interrupts it. */
+  readonly whenInterrupted?: WhenInterrupted;
   /** Sets the exit code of a command that has done its work. */
   setExitCode(code: number): void;
 }

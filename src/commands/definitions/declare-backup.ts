@@ -56,10 +56,10 @@ export function declareBackup(program: Command, terminal: Terminal, runUntilStop
         if (keep === undefined && keepDays !== undefined)
           throw new StartError("--keep-days goes with --keep or --schedule");
         return runOnData(terminal, flags, async (config) => {
-          if (keep === undefined)
-            return (await loadBackupCommands()).createBackup(config, place, terminal.print);
+          if (keep === undefined) return (await loadBackupCommands()).createBackup(config, place, terminal);
           const { backUpInto } = await import("../backup/backup-folder.ts");
-          const { file, removed } = await backUpInto(config, target);
+          const { whenInterrupted } = terminal;
+          const { file, removed } = await backUpInto(config, { ...target, whenInterrupted });
           return [`A good copy is in ${file}.\n`, ...removed.map((name) => `${name} is removed.\n`)].join("");
         });
       }),
@@ -70,7 +70,7 @@ export function declareBackup(program: Command, terminal: Terminal, runUntilStop
       .description("restore a backup into a data folder, which must be empty or absent")
       .action((file: string, flags: Flags) =>
         runOnData(terminal, flags, async (config) =>
-          (await loadBackupCommands()).restoreBackup(config, file, terminal.print),
+          (await loadBackupCommands()).restoreBackup(config, file, terminal),
         ),
       ),
   );

@@ -112,7 +112,7 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
       .requiredOption("--to <place>", "the other of the two, which must hold nothing")
       .action(({ from, to, ...flags }: Flags & { readonly from: string; readonly to: string }) =>
         runOnData(terminal, flags, async (config) =>
-          (await import("../move.ts")).moveData(config, { from, to }, terminal.print),
+          (await import("../move.ts")).moveData(config, { from, to }, terminal),
         ),
       ),
   );

@@ -82,7 +82,7 @@ export function declareFiles(program: Command, terminal: Terminal): void {
         if (folder === undefined) terminal.print(exportText(found));
         else
           terminal.print(
-            writeExport(found, folder)
+            writeExport(found, folder, terminal.whenInterrupted)
               .map((file) => `${file}\n`)
               .join(""),
           );

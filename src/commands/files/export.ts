@@ -74,10 +74,16 @@ export function exportText({ files }: Export): string {
  * @returns the files
  * @throws StartError for a folder with an export in it; nothing of this one is left then
  */
-export function writeExport({ files }: Export, folder: string): string[] {
+export function writeExport(
+  { files }: Export,
+  folder: string,
+  whenInterrupted?: (cleanUp: () => string) => () => void,
+): string[] {
   if (folder === "") throw new StartError("the folder has no name: name one, or none for standard output");
   if (folder === "-")
     throw new StartError("- is no folder: name none for standard output, or ./- for a folder of that name");
+  // All of it is written in one turn, and so before anything is cleaned up: an interrupt waits until it is over.
+  const allowInterrupts = whenInterrupted?.(() => `interrupted: ${folder} is written and complete`);
   const madeFolders = makeFolder(folder, 0o777);
   const written: string[] = [];
   try {
@@ -98,6 +104,8 @@ export function writeExport({ files }: Export, folder: string): string[] {
     const { code } = error as NodeJS.ErrnoException;
     const reason = code === "EEXIST" ? "there are files already: name another folder" : writeProblem(error);
     throw new StartError(`${folder} cannot be written: ${reason}`);
+  } finally {
+    allowInterrupts?.();
   }
   return written;
 }

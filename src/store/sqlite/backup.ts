@@ -9,7 +9,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
+import { runBackupTask } from "./backup-thread.ts";
 import { MIGRATIONS } from "./migrate.ts";
 import { DATABASE_FILE } from "./open.ts";
 
@@ -20,11 +21,11 @@ import { DATABASE_FILE } from "./open.ts";
  * @throws Error with a sentence for the operator when there is nothing to copy or the file exists
  * already
  */
-export function backUp(dataDir: string, file: string): void {
+export async function backUp(dataDir: string, file: string): Promise<void> {
   const database = join(dataDir, DATABASE_FILE);
   if (!existsSync(database)) throw new Error(`the folder ${dataDir} holds no ${DATABASE_FILE}`);
   if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
-  within(database, (raw) => copyWhole(raw, file));
+  await copyWhole(database, file);
 }
 
 /**
@@ -34,16 +35,18 @@ export function backUp(dataDir: string, file: string): void {
  * @throws Error with a sentence for the operator when the folder contains anything, or the file is
  * not a complete backup that this release can read
  */
-export function restore(file: string, dataDir: string, makeFolder: (folder: string) => void): void {
+export async function restore(
+  file: string,
+  dataDir: string,
+  makeFolder: (folder: string) => void,
+): Promise<void> {
   if (!existsSync(file)) throw new Error(`there is no file ${file}`);
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0) {
     throw new Error(`the folder ${dataDir} is not empty: name one that is, or one that does not exist`);
   }
-  within(file, (raw) => {
-    requireCurrentDatabase(raw, file);
-    makeFolder(dataDir);
-    copyWhole(raw, join(dataDir, DATABASE_FILE));
-  });
+  await runBackupTask({ task: "requireCurrent", file });
+  makeFolder(dataDir);
+  await copyWhole(file, join(dataDir, DATABASE_FILE));
 }
 
 /**
@@ -51,42 +54,43 @@ export function restore(file: string, dataDir: string, makeFolder: (folder: stri
  * rows exist.
  * @throws Error with a sentence for the operator
  */
-export function requireSound(dataDir: string): void {
-  within(join(dataDir, DATABASE_FILE), (raw) => {
-    const damage = raw.pragma("integrity_check(1)", { simple: true });
-    if (damage !== "ok") throw new Error(`its pages are damaged: ${damage}`);
-    const lost = raw.prepare("select 1 from pragma_foreign_key_check").all().length;
-    if (lost > 0) throw new Error(`${lost} of its rows refer to rows that do not exist`);
-  });
+export function requireSound(dataDir: string): Promise<void> {
+  return runBackupTask({ task: "requireSound", file: join(dataDir, DATABASE_FILE) });
 }
 
-function within(file: string, use: (raw: Database.Database) => void): void {
-  const raw = new Database(file, { readonly: true });
-  try {
-    use(raw);
-  } finally {
-    raw.close();
-  }
+/** @throws Error with a sentence for the operator when a page is damaged, or a row that is referred to is missing */
+export function requireSoundDatabase(raw: Database.Database): void {
+  const damage = raw.pragma("integrity_check(1)", { simple: true });
+  if (damage !== "ok") throw new Error(`its pages are damaged: ${damage}`);
+  const lost = raw.prepare("select 1 from pragma_foreign_key_check").all().length;
+  if (lost > 0) throw new Error(`${lost} of its rows refer to rows that do not exist`);
 }
 
-/**
- * Copies the database with one statement, and so in one state; pages of deleted rows are not
- * copied.
- */
-function copyWhole(raw: Database.Database, file: string): void {
-  const draft = `${file}.draft`;
-  rmSync(draft, { force: true });
+/** Removes the draft of a file, with the journal that the engine leaves where the disk is full or the process ended. */
+export function removeDraft(file: string): void {
+  for (const each of [`${draftOf(file)}-journal`, draftOf(file)]) rmSync(each, { force: true });
+}
+
+/** Returns the name under which a file is written until it is complete. */
+export function draftOf(file: string): string {
+  return `${file}.draft`;
+}
+
+/** Copies the committed state of a database to a new file, which appears whole or not at all. */
+async function copyWhole(database: string, file: string): Promise<void> {
+  const draft = draftOf(file);
+  removeDraft(file);
   // Empty, so that the engine accepts it and keeps its mode.
   writeFileSync(draft, "", { mode: 0o600, flag: "wx" });
   try {
-    raw.prepare("vacuum into ?").run(draft);
+    await runBackupTask({ task: "copy", file: database, into: draft });
     const written = openSync(draft, "r");
     fsyncSync(written);
     closeSync(written);
     // Unlike a rename, it fails when another process created the file meanwhile.
     linkSync(draft, file);
   } finally {
-    rmSync(draft, { force: true });
+    removeDraft(file);
   }
 }
 

@@ -1,7 +1,7 @@
-import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, linkSync, openSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { AnyRow, RowSink, RowSource } from "../copy-rows.ts";
-import { requireCurrentDatabase } from "./backup.ts";
+import { draftOf, removeDraft, requireCurrentDatabase } from "./backup.ts";
 import { migrate } from "./migrate.ts";
 import { RANGE_ROWS } from "./search/project-texts.ts";
 
@@ -42,8 +42,8 @@ export async function readFile<T>(file: string, use: (source: RowSource) => Prom
  * @throws Error when the file exists
  */
 export async function writeFile<T>(file: string, fill: (target: RowSink) => Promise<T>): Promise<T> {
-  const draft = `${file}.draft`;
-  removeDraft(draft);
+  const draft = draftOf(file);
+  removeDraft(file);
   writeFileSync(draft, "", { mode: 0o600, flag: "wx" });
   const raw = new Database(draft);
   try {
@@ -63,13 +63,8 @@ export async function writeFile<T>(file: string, fill: (target: RowSink) => Prom
     return result;
   } finally {
     raw.close();
-    removeDraft(draft);
+    removeDraft(file);
   }
-}
-
-/** Removes a draft with its journal, which the engine leaves where the disk is full or the process ended. */
-function removeDraft(draft: string): void {
-  for (const each of [`${draft}-journal`, draft]) rmSync(each, { force: true });
 }
 
 /** The triggers reject changed audit rows and count stored bytes, which the copied rows already contain. */
