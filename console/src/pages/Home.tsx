@@ -18,17 +18,17 @@ import { RunnersSection } from "./home/RunnersSection.tsx";
 import { RunningExecutions } from "./home/RunningExecutions.tsx";
 import { useIsEmpty } from "./home/use-is-empty.ts";
 
-/** Loaded when it is opened: the first load of the console has no room for the contract of workflows. */
+/** Loaded on demand: the contract of workflows would make the console's first load too large. */
 const Week = loadedPart(async () => (await import("./home/Week.tsx")).Week, {
   failed: () => (
     <p className="dim">It could not be loaded: the server did not answer. Open it again in a moment.</p>
   ),
 });
 
-/** Rows of each list; the page of the list has all. */
+/** Rows of each list; the list's own page has all. */
 const ROWS = 10;
 
-/** What waits for the person, what runs now, what has failed, and how the runners are. */
+/** Shows what waits for the person, what runs now, what has failed, and the state of the runners. */
 export function Home() {
   const isEmpty = useIsEmpty();
   return (

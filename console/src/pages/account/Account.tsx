@@ -4,7 +4,7 @@ import { Page, TabLinks } from "../../parts/Page.tsx";
 import { Sessions } from "./Sessions.tsx";
 import { Tokens } from "./Tokens.tsx";
 
-/** The person's own sessions and access tokens. */
+/** Shows the person's own sessions and access tokens. */
 export function Account() {
   const { tab = "sessions" } = useSearch({ from: "/account" });
   const { user, organization } = usePerson();

@@ -9,9 +9,9 @@ import { Section } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { Ago } from "../../parts/Time.tsx";
 
-/** The browsers in which the person is signed in, and the way out of each. */
+/** Lists the browsers in which the person is signed in, and signs them out. */
 export function Sessions() {
-  // A user has 25 at most.
+  // A user has at most 25.
   const sessions = useQuery(UserService.method.listSessions, { pagination: { pageSize: 100 } });
   const revoke = useMutation(UserService.method.revokeSession, { onSettled: () => sessions.refetch() });
   const signOut = useSignOut();

@@ -8,7 +8,7 @@ import { Problem } from "../../parts/Problem.tsx";
 import { CreateToken } from "../tokens/CreateToken.tsx";
 import { TokenTable } from "../tokens/TokenTable.tsx";
 
-/** The person's own access tokens, for programs and the command line. */
+/** Shows the person's own access tokens, for programs and the command line. */
 export function Tokens({ userId }: { readonly userId: string }) {
   const tokens = useInfiniteQuery(
     UserService.method.listPersonalAccessTokens,

@@ -20,7 +20,7 @@ const TABS = {
   ended: ["Ended", [Phase.STOPPED]],
 } as const;
 
-/** The agent runs that the person may read, and the way to start one. */
+/** Lists the agent runs that the person may read, and starts new ones. */
 export function Agents() {
   const { tab = "going-on" } = useSearch({ from: "/agents" });
   const [isOpen, dialog] = useDisclosure();

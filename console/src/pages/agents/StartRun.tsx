@@ -12,7 +12,7 @@ import { ProjectName, ProjectPicker } from "../../parts/pickers/ProjectPicker.ts
 import { useAgents } from "../../parts/pickers/use-agents.ts";
 import { MODES } from "./run-state.ts";
 
-/** Where the first message stays until it is sent. */
+/** Name under which the tab keeps the first message until it is sent. */
 const MESSAGE_NAME = "first message";
 
 /** Starts a run: the agent, the code that it works on, and the first message. */
@@ -21,7 +21,7 @@ export function StartRun() {
   const agents = useAgents();
   const [agentId, setAgentId] = useState("");
   const all = agents.data ?? [];
-  // Without a default one the list shows the first.
+  // Without a default agent, the list shows the first.
   const chosenId = agentId || (all.some((agent) => agent.default) ? "" : (all[0]?.id ?? ""));
   const [projectId, setProjectId] = useState("");
   const [url, setUrl] = useState("");
@@ -111,7 +111,7 @@ export function StartRun() {
             />
             <NativeSelect
               label="Mode"
-              // Below the field, where it is never cut.
+              // Below the field, where it is never truncated.
               description={MODES.find(([value]) => String(value) === mode)?.[2]}
               inputWrapperOrder={["label", "input", "description"]}
               value={mode}

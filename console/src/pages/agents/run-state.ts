@@ -1,7 +1,7 @@
 import { type AgentExecution, AgentMode, AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
 import type { Tone } from "../../parts/State.tsx";
 
-/** Returns the tone and word of where a run is. */
+/** Returns the tone and word for the state of a run. */
 export function runState({ status }: AgentExecution): readonly [Tone, string] {
   if (!status) return ["waiting", "Unknown"];
   if (status.phase === Phase.STOPPED) {
@@ -13,14 +13,14 @@ export function runState({ status }: AgentExecution): readonly [Tone, string] {
   return ["waiting", "Waits for a runner"];
 }
 
-/** Returns what a run is called: its name, what it is about, or the beginning of its id. */
+/** Returns the title of a run: its name, its subject, or the beginning of its id. */
 export const runTitle = ({ id, metadata }: AgentExecution): string =>
   metadata?.name || metadata?.description || `Run ${id.slice(-8)}`;
 
-/** The phases of runs that go on. */
+/** The phases of unfinished runs. */
 export const GOING_ON = [Phase.PENDING, Phase.RUNNING, Phase.WAITING_FOR_INPUT];
 
-/** The modes in which an agent works, in words: a name, and what it means. */
+/** The modes in which an agent works, with a name and an explanation. */
 export const MODES: readonly (readonly [mode: AgentMode, label: string, explanation: string])[] = [
   [AgentMode.EXECUTION, "Work", "Performs tasks and makes changes."],
   [AgentMode.PLANNING, "Plan", "Analyses, and changes nothing."],

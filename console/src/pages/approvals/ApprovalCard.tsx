@@ -12,7 +12,7 @@ import { approvalState, approvalTitle, KINDS } from "./approval-state.ts";
 import { Content } from "./Content.tsx";
 import { Decision } from "./Decision.tsx";
 
-/** Shows an approval as a whole: what is asked for, who asks, why a person has to decide, and the decision. */
+/** Shows a whole approval: the request, the asker, why a person has to decide, and the decision. */
 export function ApprovalCard({
   approval,
   isInRun = false,

@@ -6,10 +6,10 @@ import type { Approval } from "#gen/service/v1/approval_pb.js";
 import { runTitle } from "../agents/run-state.ts";
 import { approvalTitle } from "./approval-state.ts";
 
-/** Milliseconds for which the name of a run is taken as it was read. */
+/** Milliseconds for which the name of a run is cached. */
 const NAME_MS = 600_000;
 
-/** The title of an approval in a list, which leads to its page. */
+/** The title of an approval in a list, linked to its page. */
 export function ApprovalLink({ approval }: { readonly approval: Approval }) {
   return (
     <Link className="row-link anywhere" to="/approvals/$approvalId" params={{ approvalId: approval.id }}>
@@ -18,10 +18,10 @@ export function ApprovalLink({ approval }: { readonly approval: Approval }) {
   );
 }
 
-/** Reads the run that asks, or, of a push, that worked in the environment; undefined for what is of no run. */
+/** Reads the run that asks or, for a push, that worked in the environment; undefined when there is no run. */
 function useRunOf({ asker }: Approval): AgentExecution | undefined {
   const { agentExecutionId = "", environmentId = "" } = asker ?? {};
-  // A push is asked for by a person, of an environment: its run is the one that worked there.
+  // A person requests a push of an environment: its run is the one that worked there.
   const filter =
     agentExecutionId === "" ? { environmentIds: [environmentId] } : { agentExecutionIds: [agentExecutionId] };
   const { data } = useQuery(
@@ -37,7 +37,7 @@ function useRunOf({ asker }: Approval): AgentExecution | undefined {
   return data?.agentExecutions[0];
 }
 
-/** Names the run or the execution that asks, and leads to it. */
+/** Names the run or the execution that asks, with a link to it. */
 export function ApprovalOf({ approval }: { readonly approval: Approval }) {
   const run = useRunOf(approval);
   const workflowExecutionId = approval.asker?.workflowExecutionId ?? "";
@@ -56,7 +56,7 @@ export function ApprovalOf({ approval }: { readonly approval: Approval }) {
   );
 }
 
-/** Leads from a push to the diff of what its run has changed; nothing where the person may not read the run. */
+/** Links from a push to the diff of its run's changes; nothing when the person may not read the run. */
 export function ChangesOf({ approval }: { readonly approval: Approval }) {
   const run = useRunOf(approval);
   if (!run) return null;

@@ -20,7 +20,7 @@ import { whyNotTogether } from "./together.ts";
 
 const ENDED = [ApprovalState.APPROVED, ApprovalState.DENIED, ApprovalState.EXPIRED, ApprovalState.CANCELLED];
 
-/** The inbox: what waits for a decision, of which several can be decided at once, and what has been decided. */
+/** The inbox: pending approvals, of which several can be decided at once, and decided ones. */
 export function Approvals() {
   const { tab = "waiting" } = useSearch({ from: "/approvals" });
   const states = tab === "ended" ? ENDED : [ApprovalState.PENDING];
@@ -69,16 +69,16 @@ interface ApprovalTableProps {
   readonly selection?: Selection<Approval>;
 }
 
-/** What waits, to be chosen and decided together. */
+/** Shows the pending approvals, which can be selected and decided together. */
 function Waiting(table: ApprovalTableProps) {
   const { user } = usePerson();
   const role = useOwnRole(user?.organizationId ?? "", user?.id ?? "");
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  /** As they were when the dialog was opened: what is decided is what is shown. */
+  /** A snapshot from when the dialog opened: exactly what is shown is decided. */
   const [deciding, setDeciding] = useState<readonly Approval[]>([]);
   const whyNot = (approval: Approval) =>
     whyNotTogether(approval, { userId: user?.id ?? "", mayBeAdministrator: role !== "member" });
-  // What somebody else has decided meanwhile is no longer among the rows.
+  // Approvals that somebody else has decided in the meantime are no longer in the rows.
   const together = table.rows.filter((row) => chosen.has(row.id) && whyNot(row) === undefined);
   return (
     <>
@@ -143,7 +143,7 @@ function ApprovalTable(table: ApprovalTableProps) {
   );
 }
 
-/** One approval. */
+/** Shows one approval. */
 export function ApprovalPage() {
   const { approvalId } = useParams({ from: "/approvals/$approvalId" });
   const reading = useQuery(ApprovalService.method.getApproval, { approvalId });

@@ -15,7 +15,7 @@ import { TOOLS } from "./approval-state.ts";
 
 const OPTIONS = { ignoreUnknownFields: true };
 
-/** Shows exactly what is asked for, readably; the text that the digest is of is shown below, as it is. */
+/** Shows exactly what is requested, in readable form; below it, the raw text that the digest covers. */
 export function Content({ approval }: { readonly approval: Approval }) {
   return (
     <div className="stack">
@@ -30,7 +30,7 @@ export function Content({ approval }: { readonly approval: Approval }) {
 
 function readable({ kind, requestJson }: Approval): ReactNode {
   try {
-    // Read here, and not in the parts below, where nothing catches what cannot be read.
+    // Parsed here and not in the parts below, where nothing catches a parse error.
     if (kind === ApprovalKind.TOOL_CALL) {
       return <ToolCall call={fromJsonString(ApprovalToolCallSchema, requestJson, OPTIONS)} />;
     }
@@ -45,7 +45,8 @@ function readable({ kind, requestJson }: Approval): ReactNode {
       );
       return (
         <>
-          {/* Without an action a pull request from a fork is asked about, whose title anybody has written. */}
+          {/* Without an action, the request is about a pull request from a fork, whose title anybody may have
+             written. */}
           {workflowActionId === "" ? <p className="plain">{message}</p> : <Markdown text={message} />}
           {actionName && <p className="dim">For the action {actionName}.</p>}
         </>
@@ -55,7 +56,7 @@ function readable({ kind, requestJson }: Approval): ReactNode {
       return <Push push={fromJsonString(ApprovalPushSchema, requestJson, OPTIONS)} />;
     }
   } catch {
-    // A later release asks in a form of its own: the text below is what there is.
+    // A later release may use a format of its own: then only the text below is shown.
   }
   return <pre className="code">{requestJson}</pre>;
 }
@@ -122,7 +123,7 @@ function Push({ push }: { readonly push: ApprovalPush }) {
   );
 }
 
-/** Returns JSON with its lines, and any other text as it is. */
+/** Returns JSON with line breaks, and other text unchanged. */
 function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

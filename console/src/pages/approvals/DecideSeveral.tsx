@@ -12,15 +12,15 @@ import { Content } from "./Content.tsx";
 
 const approvalClient = createClient(ApprovalService, transport);
 
-/** What has come of the decision about one approval. */
+/** The result of the decision on one approval. */
 type Result =
   | { readonly case: "sending" }
   | { readonly case: "decided"; readonly state: ApprovalState }
   | { readonly case: "failed"; readonly error: unknown };
 
 /**
- * Decides several approvals, one call after the other, each by the digest of what is shown here. What comes of each is
- * shown with it; one that fails keeps none of the others back. Closing leaves out those that have not been sent.
+ * Decides several approvals, one call after the other, each with the digest of what is shown here. Each shows its
+ * result; a failure does not stop the others. Closing cancels those that have not been sent.
  */
 export function DecideSeveral({
   approvals,

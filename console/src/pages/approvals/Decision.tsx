@@ -15,13 +15,13 @@ import { State } from "../../parts/State.tsx";
 
 const ALLOWING = new Set([ApprovalOption_Kind.ALLOW_ONCE, ApprovalOption_Kind.ALLOW_ALWAYS]);
 
-/** The options that the asker offers beyond plain yes and no. */
+/** Returns the options that the asker offers in addition to yes and no. */
 const special = (options: readonly ApprovalOption[]) =>
   options.filter(
     ({ kind }) => kind === ApprovalOption_Kind.ALLOW_ALWAYS || kind === ApprovalOption_Kind.REJECT_ALWAYS,
   );
 
-/** Takes the decision about an approval: it names the digest of what is shown, and nothing else is decided. */
+/** Lets a person decide an approval. The call contains the digest of what is shown, so nothing else is decided. */
 export function Decision({ approval }: { readonly approval: Approval }) {
   const [reasonName, answerName] = [`reason ${approval.id}`, `answer ${approval.id}`];
   const [reason, setReason] = useKeptText(reasonName);
@@ -31,7 +31,7 @@ export function Decision({ approval }: { readonly approval: Approval }) {
     onSuccess() {
       setReason("");
       setAnswer("");
-      // Also where the page was left meanwhile.
+      // Also runs when the page was left in the meantime.
       keepTyped(reasonName, "");
       keepTyped(answerName, "");
       return rereadAll.onSuccess();
@@ -86,7 +86,7 @@ export function Decision({ approval }: { readonly approval: Approval }) {
             onClick={() => send(ALLOWING.has(kind), id)}
             disabled={decide.isPending}
           >
-            {/* The name is the asker's, who could call what allows it "Deny". */}
+            {/* The asker chooses the name, and could call an option that allows it "Deny". */}
             {ALLOWING.has(kind) ? "Always allow it" : "Always refuse it"}: {name || id}
           </Button>
         ))}
@@ -96,13 +96,13 @@ export function Decision({ approval }: { readonly approval: Approval }) {
   );
 }
 
-/** Returns an answer as the JSON object that questions take: one that was typed as it is, and words as its text. */
+/** Returns an answer as the JSON object that questions expect: typed JSON unchanged, other text as its text field. */
 function answerJson(answer: string): string {
   try {
     const value: unknown = JSON.parse(answer);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return answer;
   } catch {
-    // Words, then.
+    // Not JSON: use it as text.
   }
   return JSON.stringify({ answer });
 }

@@ -14,7 +14,7 @@ const STATES: Readonly<Record<ApprovalState, readonly [Tone, string]>> = {
 export const approvalState = (state: ApprovalState): readonly [Tone, string] =>
   STATES[state] ?? STATES[ApprovalState.UNSPECIFIED];
 
-/** Words for what is asked for. */
+/** Labels of what is requested. */
 export const KINDS: Readonly<Record<ApprovalKind, string>> = {
   [ApprovalKind.UNSPECIFIED]: "Something",
   [ApprovalKind.TOOL_CALL]: "Tool call",
@@ -23,7 +23,7 @@ export const KINDS: Readonly<Record<ApprovalKind, string>> = {
   [ApprovalKind.PUSH]: "Push",
 };
 
-/** Words for what a tool does. */
+/** Labels of what a tool does. */
 export const TOOLS: Readonly<Record<ToolKind, string>> = {
   [ToolKind.UNSPECIFIED]: "not reported",
   [ToolKind.READ]: "reads",
@@ -38,5 +38,5 @@ export const TOOLS: Readonly<Record<ToolKind, string>> = {
   [ToolKind.QUESTION]: "asks a person",
 };
 
-/** Returns what an approval is called in lists. */
+/** Returns the title of an approval in lists. */
 export const approvalTitle = ({ title, kind }: Approval): string => title || KINDS[kind];

@@ -5,16 +5,16 @@ import {
   ApprovalDeciders_Who as Who,
 } from "#gen/service/v1/approval_pb.js";
 
-/** Who looks at approvals, as far as it matters for who decides. */
+/** The person who looks at approvals, as far as it matters for the deciders. */
 interface Looker {
   readonly userId: string;
-  /** False where the person certainly is none. */
+  /** False when the person is certainly not an administrator. */
   readonly mayBeAdministrator: boolean;
 }
 
 /**
- * Returns why a person cannot decide an approval together with others, in a sentence; undefined where they may be able to.
- * The server has the last word: it alone knows the members of groups.
+ * Returns, as a sentence, why a person cannot decide an approval together with others; undefined when they may be
+ * able to. The server decides finally: only it knows the members of groups.
  */
 export function whyNotTogether(
   { kind, state, deciders, decisions, creator, executor }: Approval,

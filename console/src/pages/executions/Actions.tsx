@@ -22,10 +22,10 @@ import { LogView } from "./log/LogView.tsx";
 import { useActions } from "./use-actions.ts";
 import "../../parts/work.css";
 
-/** Actions from which on the board can be searched. */
+/** Minimum number of actions to show a search on the board. */
 const SEARCHED_FROM = 12;
 
-/** The board of an execution's actions, and below it the one that is chosen: its steps and what they print. */
+/** Shows the board of an execution's actions, and below it the steps and output of the chosen one. */
 export function Actions({ execution }: { readonly execution: WorkflowExecution }) {
   const { action: chosenId } = useSearch({ from: "/executions/$executionId" });
   const [text, setText] = useState("");
@@ -76,13 +76,13 @@ function firstOf(actions: readonly WorkflowExecutionAction[]): WorkflowExecution
   return undefined;
 }
 
-/** One action: how far it is, its steps, and the log of one of them. */
+/** Shows one action: its state, its steps, and the log of one of them. */
 function ActionView({ action }: { readonly action: WorkflowExecutionAction }) {
   const { step: chosen } = useSearch({ from: "/executions/$executionId" });
   const { metadata, spec, status } = action;
   const [tone, word] = actionState(action);
   const steps = status?.stepStatuses ?? [];
-  // The step that was seen first stays: a page that jumps to the next one takes the log away from who reads it.
+  // Keeps the step that was shown first: jumping to the next one would take the log away from its reader.
   const [seen] = useState(() => firstStep(action));
   const at = Math.min(chosen ?? seen, Math.max(0, steps.length - 1));
   const step = steps[at];
@@ -182,7 +182,7 @@ function Steps({ steps, at }: { readonly steps: readonly StepStatus[]; readonly 
   );
 }
 
-/** A link to what a step opened; only web pages are followed. */
+/** A link to what a step opened; only web pages are links. */
 function OpenedPullRequest({ url }: { readonly url: string }) {
   const isPage = /^https?:\/\//.test(url);
   return (

@@ -9,19 +9,19 @@ import { State, type Tone } from "../../parts/State.tsx";
 import { useDrawnRange } from "../../parts/use-drawn-range.ts";
 import { actionState, GROUPS, stepText } from "./action-state.ts";
 
-/** Pixels of a row of cells, and of the narrowest cell. */
+/** Height of a row of cells in pixels, and the minimum width of a cell. */
 const ROW_HEIGHT = 34;
 const CELL_WIDTH = 168;
 
-/** Most cells of a row, so that a wide window draws no more of them than others do. */
+/** Maximum cells of a row, which bounds the rendered cells in a wide window. */
 const MAX_COLUMNS = 10;
 
-/** One row of the board: the heading of a group, or actions of it. */
+/** One row of the board: a group heading, or actions of the group. */
 type Row =
   | { readonly kind: "head"; readonly tone: Tone; readonly word: string; readonly count: number }
   | { readonly kind: "cells"; readonly tone: Tone; readonly actions: readonly WorkflowExecutionAction[] };
 
-/** Shows all actions as cells, failures first; of 1,000 those in sight are drawn. */
+/** Shows all actions as cells, failures first; of up to 1,000, only the visible ones are rendered. */
 export function Board({
   actions,
   selectedId,
@@ -97,7 +97,7 @@ function Cell({
   );
 }
 
-/** Returns the step that an action runs or failed at, for the title of its cell. */
+/** Returns the step that an action is running or failed at, for the title of its cell. */
 function atStep({ status }: WorkflowExecutionAction): string {
   const at = status?.stepStatuses.find(
     ({ phase }) => phase === StepPhase.RUNNING || phase === StepPhase.FAILED,
@@ -117,7 +117,7 @@ function rowsOf(actions: readonly WorkflowExecutionAction[], columns: number): R
   });
 }
 
-/** Follows how many cells an element is wide enough for. */
+/** Returns how many cells fit into the width of an element. */
 function useColumns(frame: RefObject<HTMLElement | null>): number {
   const [columns, setColumns] = useState(6);
   useLayoutEffect(() => {

@@ -18,11 +18,11 @@ import { Outputs } from "./Outputs.tsx";
 import { PullRequests } from "./PullRequests.tsx";
 import "./executions.css";
 
-/** One execution: the board of its actions, what they put out, and the pull requests that they opened. */
+/** Shows one execution: the board of its actions, their outputs, and the pull requests that they opened. */
 export function Execution() {
   const { executionId } = useParams({ from: "/executions/$executionId" });
   const { tab = "actions" } = useSearch({ from: "/executions/$executionId" });
-  // Another execution is another page: nothing of the last one stays.
+  // The key resets all state when the execution changes.
   return <ExecutionPage key={executionId} executionId={executionId} tab={tab} />;
 }
 
@@ -112,7 +112,7 @@ function Facts({
   );
 }
 
-/** What a person can do with an execution: cancel it while it goes on, do its failures again after its end. */
+/** The actions of a person on an execution: cancel it while it runs, retry its failures after its end. */
 function Deeds({ execution }: { readonly execution: WorkflowExecution }) {
   const navigate = useNavigate();
   const workflowExecutionId = execution.id;
@@ -149,7 +149,7 @@ function Deeds({ execution }: { readonly execution: WorkflowExecution }) {
   );
 }
 
-/** Failures or warnings of an execution as a whole; those of actions are shown there. */
+/** Shows failures or warnings of the execution as a whole; those of actions are shown with the action. */
 function Troubles({
   tone,
   errors,

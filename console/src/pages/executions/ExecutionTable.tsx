@@ -9,13 +9,13 @@ import { executionState, startedBy } from "../workflows/workflow-state.ts";
 interface ExecutionTableProps {
   readonly label: string;
   readonly rows: readonly WorkflowExecution[];
-  /** Returns the name of an execution's workflow; left out on the page of one workflow. */
+  /** Returns the name of an execution's workflow; absent on the page of one workflow. */
   readonly nameOf?: (execution: WorkflowExecution) => string;
   readonly onMore?: (() => void) | undefined;
   readonly isLoadingMore?: boolean;
 }
 
-/** A list of executions, the newest first. */
+/** Lists executions, newest first. */
 export function ExecutionTable({ label, rows, nameOf, onMore, isLoadingMore = false }: ExecutionTableProps) {
   const columns: Column<WorkflowExecution>[] = [
     {
@@ -63,7 +63,7 @@ export function ExecutionTable({ label, rows, nameOf, onMore, isLoadingMore = fa
   );
 }
 
-/** How many actions have ended of how many, and how many of them failed. */
+/** Shows how many of the actions have ended, and how many of those failed. */
 function Counts({ execution: { status } }: { readonly execution: WorkflowExecution }) {
   if (!status) return null;
   const { pendingActionCount, runningActionCount, failedActionCount, doneActionCount, stoppedActionCount } =

@@ -9,10 +9,10 @@ import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
 import { SearchField } from "../../parts/SearchField.tsx";
 import { NamedExecutions } from "./NamedExecutions.tsx";
 
-/** Executions of a page: their workflows' names are read by as many ids as a filter takes (contract). */
+/** Executions per page: a filter takes this many ids to read the names of their workflows (contract). */
 const PAGE = 25;
 
-/** Milliseconds without a key until a search begins. */
+/** Milliseconds without a key press before a search starts. */
 const TYPED_MS = 200;
 
 const TABS = {
@@ -21,7 +21,7 @@ const TABS = {
   failed: ["With failures", { hasFailedActions: true }],
 } as const;
 
-/** The executions of all workflows, the newest first. */
+/** Lists the executions of all workflows, newest first. */
 export function Executions() {
   const { q = "", tab = "all" } = useSearch({ from: "/executions" });
   const navigate = useNavigate();

@@ -3,7 +3,7 @@ import type { WorkflowExecution } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { ExecutionTable } from "./ExecutionTable.tsx";
 
-/** Most workflows that a filter names (contract). */
+/** Maximum workflows in a filter (contract). */
 const MOST_NAMES = 25;
 
 interface NamedExecutionsProps {
@@ -14,7 +14,7 @@ interface NamedExecutionsProps {
   readonly isLoadingMore?: boolean;
 }
 
-/** Shows executions by the names of their workflows. */
+/** Lists executions with the names of their workflows. */
 export function NamedExecutions({ label, rows, onMore, isLoadingMore = false }: NamedExecutionsProps) {
   const workflowIds = [...new Set(rows.map(({ metadata }) => metadata?.workflowId ?? ""))].toSorted();
   const { data } = useQuery(WorkflowService.method.listWorkflows, {

@@ -19,14 +19,14 @@ import { useActions } from "./use-actions.ts";
 
 const workflows = createClient(WorkflowService, transport);
 
-/** Outputs of a page (contract), and the most pages that there are of one execution. */
+/** Outputs per page (contract), and the maximum number of pages of one execution. */
 const PAGE = 100;
 const MAX_PAGES = 11;
 
-/** Rows that are drawn at once; more come when they are asked for. */
+/** Rows that are rendered at once; more are rendered on request. */
 const DRAWN = 100;
 
-/** What the actions of an execution put out, as a table that sorts and filters, and as a file. */
+/** Shows the outputs of an execution's actions as a table that sorts and filters, and as a file. */
 export function Outputs({
   execution,
   name,
@@ -67,7 +67,7 @@ function OutputTable({ rows, fileName }: { readonly rows: readonly OutputRow[]; 
   const navigate = useNavigate({ from: "/executions/$executionId" });
   const [drawn, setDrawn] = useState(DRAWN);
   const columns = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))];
-  // An address may be of outputs that are no more.
+  // The address may name an output that no longer exists.
   const sort = { column: columns.includes(sorts) ? sorts : "", isDescending: order === "desc" };
   const choose = (search: {
     q?: string | undefined;

@@ -29,12 +29,12 @@ const CHECKS: Readonly<Record<Checks, readonly [Tone, string]>> = {
 };
 
 interface PullRequestsProps {
-  /** The execution, or the agent run, whose pull requests are shown. */
+  /** The execution or the agent run whose pull requests are shown. */
   readonly executionId?: string;
   readonly agentExecutionId?: string;
 }
 
-/** The pull requests that an execution or a run opened, with their states at their hosts. */
+/** Lists the pull requests that an execution or a run opened, with their states at their hosts. */
 export function PullRequests({ executionId, agentExecutionId }: PullRequestsProps) {
   const pullRequests = useInfiniteQuery(
     WorkflowService.method.listPullRequests,
@@ -99,7 +99,7 @@ export function PullRequests({ executionId, agentExecutionId }: PullRequestsProp
   );
 }
 
-/** The title as a link to the page at the host; only web pages are followed. */
+/** The title as a link to the page at the host; only web pages are links. */
 function Title({ row: { pullRequest } }: { readonly row: FollowedPullRequest }) {
   const label = pullRequest?.title || pullRequest?.url || "Pull request";
   if (!/^https?:\/\//.test(pullRequest?.url ?? "")) return <strong>{label}</strong>;

@@ -6,7 +6,7 @@ import {
 } from "#gen/service/v1/workflow_pb.js";
 import type { Tone } from "../../parts/State.tsx";
 
-/** Returns the tone and word of where an action is. */
+/** Returns the tone and word for the state of an action. */
 export function actionState({ status }: WorkflowExecutionAction): readonly [Tone, string] {
   switch (status?.phase) {
     case Phase.RUNNING:
@@ -27,7 +27,7 @@ const asksForApproval = (status: WorkflowExecutionAction["status"]): boolean =>
     ({ phase, step }) => phase === StepPhase.RUNNING && step?.step.case === "approval",
   ) ?? false;
 
-/** The tones of actions in the order in which a board shows them, each with the heading of its group. */
+/** The tones of actions in the order of a board, each with the heading of its group. */
 export const GROUPS: readonly (readonly [Tone, string])[] = [
   ["failed", "Failed"],
   ["asks", "Ask for approval"],
@@ -46,7 +46,7 @@ const STEPS: Readonly<Record<StepPhase, readonly [Tone, string]>> = {
   [StepPhase.CANCELLED]: ["stopped", "Not run"],
 };
 
-/** Returns the tone and word of where a step is. */
+/** Returns the tone and word for the state of a step. */
 export const stepState = (phase: StepPhase): readonly [Tone, string] => STEPS[phase];
 
 /** Returns what a step does, in one line. */
@@ -62,7 +62,7 @@ export function stepText(step: WorkflowStep | undefined): string {
 
 const firstLine = (text: string): string => text.trimStart().split("\n", 1)[0] ?? "";
 
-/** Returns the place of the step that a page shows first: the one that failed, runs, or ended last. */
+/** Returns the index of the step that a page shows first: the one that failed, is running, or ended last. */
 export function firstStep({ status }: WorkflowExecutionAction): number {
   const steps = status?.stepStatuses ?? [];
   const wanted =
@@ -71,6 +71,6 @@ export function firstStep({ status }: WorkflowExecutionAction): number {
   return wanted?.stepIndex ?? 0;
 }
 
-/** Returns whether an action has come to its end. */
+/** Returns whether an action has ended. */
 export const isOver = ({ status }: WorkflowExecutionAction): boolean =>
   status?.phase === Phase.DONE || status?.phase === Phase.STOPPED;

@@ -1,21 +1,21 @@
 import type { AgentExecution_Status_OutputValue as OutputValue } from "#gen/service/v1/agent_pb.js";
 
-/** What one action put out. */
+/** The outputs of one action. */
 export interface OutputRow {
   readonly actionId: string;
   readonly name: string;
   readonly values: Readonly<Record<string, OutputValue>>;
 }
 
-/** Returns a value as a text; empty where there is none. */
+/** Returns a value as text; empty for none. */
 export function valueText(value: OutputValue | undefined): string {
   return value?.value.case === undefined ? "" : String(value.value.value);
 }
 
-/** Compares texts as people do, by which the tenth comes after the ninth. */
+/** Compares text in natural order: the tenth comes after the ninth. */
 const { compare: compared } = new Intl.Collator(undefined, { numeric: true });
 
-/** Returns rows in the order of a column, numbers by their size; those without a value are last either way. */
+/** Returns rows sorted by a column, numbers by size. Rows without a value come last in both directions. */
 export function sortedRows(
   rows: readonly OutputRow[],
   column: string,
@@ -35,7 +35,7 @@ export function sortedRows(
   });
 }
 
-/** Returns the rows as a file of comma-separated values. */
+/** Returns the rows as comma-separated values. */
 export function csvOf(rows: readonly OutputRow[], columns: readonly string[]): string {
   const lines = rows.map(({ actionId, name, values }) => [
     actionId,
@@ -51,9 +51,9 @@ export function csvOf(rows: readonly OutputRow[], columns: readonly string[]): s
     .join("");
 }
 
-/** Programs for tables take a semicolon or a tab for the end of a cell too, where the language of the system says so. */
+/** In some locales, spreadsheets also end a cell at a semicolon or a tab. */
 const quoted = (text: string): string =>
   /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
-/** Programs for tables take a text that begins so for a formula, and run it. */
+/** Spreadsheets run text that begins like this as a formula. */
 const harmless = (text: string): string => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);

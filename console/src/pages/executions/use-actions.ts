@@ -6,11 +6,11 @@ import { transport } from "../../api/server.tsx";
 
 const workflows = createClient(WorkflowService, transport);
 
-/** Actions of a page (contract), and the most pages that there are of one execution: its actions and the report. */
+/** Actions per page (contract), and the maximum number of pages of one execution: its actions and the report. */
 const PAGE = 100;
 const MAX_PAGES = 11;
 
-/** Reads all actions of an execution, 1,001 at most; events of workflows have them read again (api/events.ts). */
+/** Reads all actions of an execution, at most 1,001. Workflow events make it read them again (api/events.ts). */
 export function useActions(executionId: string) {
   return useQuery({
     queryKey: ["connect-query", { serviceName: "service.v1.WorkflowService", actionsOf: executionId }],

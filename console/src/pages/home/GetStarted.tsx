@@ -4,10 +4,10 @@ import { usePerson } from "../../api/person.tsx";
 import { Section } from "../../parts/Page.tsx";
 import { useOwnRole } from "../organization/own-role.ts";
 
-/** Starts a server that makes sample data where nothing has been made yet. */
+/** Starts a server with sample data when there is no data yet. */
 const COMMAND = "npm start -- --sample-data";
 
-/** The first steps in an organization in which nothing has been made: to look around, or to begin. */
+/** Shows the first steps in an empty organization: explore the sample data, or begin. */
 export function GetStarted() {
   const { user } = usePerson();
   const role = useOwnRole(user?.organizationId ?? "", user?.id ?? "");

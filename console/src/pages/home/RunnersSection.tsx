@@ -8,7 +8,7 @@ import { Empty, Section } from "../../parts/Page.tsx";
 import { State, type Tone } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
 
-/** What the contract's JSON has of a runner. */
+/** The fields of a runner in the contract's JSON. */
 export interface Runner {
   readonly runnerId: string;
   readonly name: string;
@@ -22,7 +22,7 @@ export interface Runner {
   };
 }
 
-/** The words and tones of a runner's phases, by their names in JSON without `RUNNER_PHASE_`. */
+/** The words and tones of a runner's phases, by their JSON names without `RUNNER_PHASE_`. */
 const PHASES: Readonly<Record<string, readonly [Tone, string]>> = {
   CREATED: ["waiting", "Not started yet"],
   INACTIVE: ["failed", "Silent"],
@@ -32,10 +32,10 @@ const PHASES: Readonly<Record<string, readonly [Tone, string]>> = {
   DEGRADED: ["asks", "Degraded"],
 };
 
-/** The row for the runners that members start on their own machines: it is none that somebody would have to start. */
+/** The kind of the row for members' own machines; nobody has to start that runner. */
 const OF_MEMBERS = "RUNNER_KIND_LOCAL_CONFIGURATION";
 
-/** Returns the tone and the word for a runner: a pause is shown for one that would get work without it. */
+/** Returns the tone and word for a runner. `Paused` replaces only the states in which it would get work. */
 function stateOf({ spec, status }: Runner): readonly [Tone, string] {
   const phase = status?.phase?.replace("RUNNER_PHASE_", "") ?? "";
   const isPaused = spec?.desiredPhase === "RUNNER_PHASE_INACTIVE";
@@ -44,7 +44,7 @@ function stateOf({ spec, status }: Runner): readonly [Tone, string] {
   return [tone, isPaused ? `${word}, paused` : word];
 }
 
-/** Read again when an event tells of a runner. */
+/** The query is refetched when an event is about a runner. */
 const KEY = ["connect-query", { serviceName: "service.v1.RunnerService", of: "home" }] as const;
 
 async function listRunners(signal: AbortSignal): Promise<readonly Runner[]> {
@@ -57,11 +57,11 @@ async function listRunners(signal: AbortSignal): Promise<readonly Runner[]> {
 }
 
 interface RunnersSectionProps {
-  /** Draws what can be done with a runner of the organization. */
+  /** Renders the actions on a runner of the organization. */
   readonly actions?: ((runner: Runner) => ReactNode) | undefined;
 }
 
-/** The runners of the organization and their health. */
+/** Lists the runners of the organization and their health. */
 export function RunnersSection({ actions }: RunnersSectionProps) {
   const runners = useQuery({ queryKey: KEY, queryFn: ({ signal }) => listRunners(signal) });
   return (

@@ -17,7 +17,7 @@ const PHASES: Readonly<Record<string, readonly [Tone, string]>> = {
   STOPPING: ["running", "Stops"],
 };
 
-/** The executions of workflows that go on. */
+/** Lists the running executions of workflows. */
 export function RunningExecutions() {
   const running = useQuery({
     queryKey: RUNNING_KEY,

@@ -11,7 +11,7 @@ import { type Day, useDays } from "./use-days.ts";
 /** Rows of the list; the page of executions has all. */
 const ROWS = 5;
 
-/** The executions that failed last, and how those of the last seven days ended, day by day. */
+/** Shows the executions that failed last, and the results of the last seven days by day. */
 export function Week() {
   const failed = useQuery(WorkflowService.method.listWorkflowExecutions, {
     filter: { hasFailedActions: true },

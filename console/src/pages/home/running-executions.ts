@@ -1,6 +1,6 @@
 import { callJson } from "../../api/json.ts";
 
-/** An execution that goes on, as far as the first page shows it. */
+/** A running execution, as the first page shows it. */
 export interface RunningExecution {
   readonly id: string;
   readonly workflow: string;
@@ -11,26 +11,26 @@ export interface RunningExecution {
   readonly total: number;
 }
 
-/** What the contract's JSON has of an execution. */
+/** The fields of an execution in the contract's JSON. */
 interface ExecutionJson {
   readonly id: string;
   readonly metadata?: { readonly workflowId?: string; readonly startedAt?: string };
   readonly status?: Readonly<Record<string, unknown>>;
 }
 
-/** What lists of the contract answer, in JSON. */
+/** The JSON response of list operations. */
 interface Listed {
   readonly workflowExecutions?: readonly ExecutionJson[];
   readonly workflows?: readonly { readonly id: string; readonly metadata?: { readonly name?: string } }[];
 }
 
-/** The key under which they are read again when an event tells of a workflow. */
+/** The key of the query, which is refetched when an event is about a workflow. */
 export const RUNNING_KEY = [
   "connect-query",
   { serviceName: "service.v1.WorkflowService", of: "home" },
 ] as const;
 
-/** Lists the executions that go on, the newest first. */
+/** Lists the running executions, newest first. */
 export async function listRunningExecutions(
   pageSize: number,
   signal: AbortSignal,

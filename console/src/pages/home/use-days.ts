@@ -15,7 +15,7 @@ const DAYS = 7;
 
 /** What ended on one day. */
 export interface Day {
-  /** When it began, by the browser's clock. */
+  /** When it began, in the browser's time zone. */
   readonly start: Date;
   readonly succeeded: number;
   readonly failed: number;
@@ -41,7 +41,7 @@ function dayOf(start: Date, { totalCount, successfulCount, failedCount }: Summar
   return { start, succeeded, failed, stopped: Number(totalCount) - succeeded - failed };
 }
 
-/** Reads how the executions of each of the last seven days ended. What is past is read once, today as it changes. */
+/** Reads the results of each of the last seven days. Past days are read once, today as it changes. */
 export function useDays() {
   const days = useMemo(lastDays, []);
   const today = days.at(-1) ?? new Date();

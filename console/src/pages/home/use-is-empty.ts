@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { callJson } from "../../api/json.ts";
 
-/** The lists of which one entry tells that somebody has begun, by their services. */
+/** Lists, by service; an entry in one of them means that somebody has begun. */
 const LISTS = {
   ProjectService: ["ListProjects", "projects"],
   WorkflowService: ["ListWorkflows", "workflows"],
@@ -10,7 +10,7 @@ const LISTS = {
 
 type Service = keyof typeof LISTS;
 
-/** Reads whether a list has nothing; read again when an event tells of its service. */
+/** Returns whether a list is empty; refetched when an event is about its service. */
 function useHasNone(service: Service): boolean {
   const [operation, rows] = LISTS[service];
   const { data } = useQuery({
@@ -23,7 +23,7 @@ function useHasNone(service: Service): boolean {
   return data !== undefined && (data[rows] ?? []).length === 0;
 }
 
-/** Reads whether there is no project, no workflow and no run that the person may read; false until it is known. */
+/** Returns whether there is no project, workflow or run that the person may read; false until it is known. */
 export function useIsEmpty(): boolean {
   const lists = [useHasNone("ProjectService"), useHasNone("WorkflowService"), useHasNone("AgentService")];
   return lists.every((hasNone) => hasNone);

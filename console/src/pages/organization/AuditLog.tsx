@@ -19,7 +19,7 @@ import { Ago } from "../../parts/Time.tsx";
 import type { PartProps } from "./Organization.tsx";
 import { wordsOf } from "./words.ts";
 
-/** Milliseconds without a key until an action is asked for. */
+/** Milliseconds without a key press before the filter is applied. */
 const TYPED_MS = 200;
 
 const ACTORS: readonly (readonly [string, string])[] = [
@@ -35,7 +35,7 @@ const TYPES = Object.entries(ResourceType)
   .map(([name, value]) => ({ value: String(value), label: wordsOf(name) }))
   .sort((one, other) => one.label.localeCompare(other.label));
 
-/** What was done in the organization, by whom; the filters are part of the address. */
+/** Shows who did what in the organization; the filters are in the address. */
 export function AuditLog({ isAdministrator }: PartProps) {
   const { by = "", of = "", action = "", from = "", to = "" } = useSearch({ from: "/organization" });
   const navigate = useNavigate();
@@ -141,7 +141,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
   );
 }
 
-/** How far the chain of hashes goes, and how it is verified: that needs the server's key. */
+/** Shows the length of the hash chain, and how to verify it, which needs the server's key. */
 function ChainState() {
   const newest = useQuery(EventService.method.listAuditLogs, { pagination: { pageSize: 1 } });
   return (

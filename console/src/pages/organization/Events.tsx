@@ -12,10 +12,10 @@ import { wordsOf } from "./words.ts";
 
 const events = createClient(EventService, transport);
 
-/** Most events that the page keeps; the newest push the oldest out. */
+/** Maximum events that the page keeps; the newest replace the oldest. */
 const KEPT = 200;
 
-/** What happens in the organization, as it happens: what one may read of it. */
+/** Shows the events of the organization that the person may read, as they happen. */
 export function Events() {
   const [received, setReceived] = useState<readonly WatchEventsResponse[]>([]);
   const [last] = useState<{ sequence: bigint | undefined }>({ sequence: undefined });
@@ -32,7 +32,7 @@ export function Events() {
       ),
     onMessage(event) {
       last.sequence = event.sequence;
-      // The stream begins with a sign of life that tells of no change.
+      // The stream begins with a sign of life without a change.
       if (event.operation === ResourceOperation.UNSPECIFIED && !event.historyPruned) return;
       setReceived((before) => [event, ...before].slice(0, KEPT));
     },

@@ -13,7 +13,7 @@ import { MemberPicker } from "../../parts/pickers/MemberPicker.tsx";
 import { ServiceAccountPicker } from "../../parts/pickers/ServiceAccountPicker.tsx";
 import type { PartProps } from "./Organization.tsx";
 
-/** The members of one group. */
+/** Shows the members of one group. */
 export function GroupMembers({
   groupId,
   isAdministrator,

@@ -14,7 +14,7 @@ import { Ago } from "../../parts/Time.tsx";
 import { GroupMembers } from "./GroupMembers.tsx";
 import type { PartProps } from "./Organization.tsx";
 
-/** The groups of the organization; a chosen one shows its members. */
+/** Lists the groups of the organization; choosing one shows its members. */
 export function Groups(props: PartProps) {
   const { id } = useSearch({ from: "/organization" });
   return id === undefined ? (

@@ -11,7 +11,7 @@ import type { PartProps } from "./Organization.tsx";
 
 const DAY_SECONDS = 86_400;
 
-/** The one invite of the organization: making another withdraws the one before. */
+/** Shows the organization's only invite; creating another revokes the previous one. */
 export function Invites({ organizationId, isAdministrator }: PartProps) {
   return (
     <Section
@@ -35,7 +35,7 @@ export function Invites({ organizationId, isAdministrator }: PartProps) {
   );
 }
 
-/** Makes an invite and shows its link, which holds its secret, once. */
+/** Creates an invite and shows its link, which contains its secret, once. */
 function CreateInvite({
   organizationId,
   onClose,

@@ -8,13 +8,13 @@ import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 
-/** What an invite's link opens. Its secret is the part after the #, which browsers send to no server. */
+/** The page that an invite's link opens. The secret is the part after the #, which browsers do not send to servers. */
 export function Join() {
   const [inviteId] = useState(() => location.hash.slice(1));
   const summary = useQuery(
     OrganizationService.method.getOrganizationInviteSummary,
     { inviteId },
-    // The secret is part of the query's key: it goes with the page.
+    // The secret is part of the query's key, so it is removed with the page.
     { enabled: inviteId !== "", refetchInterval: false, retry: false, gcTime: 0 },
   );
   const join = useMutation(OrganizationService.method.joinOrganization, { gcTime: 0 });

@@ -19,7 +19,7 @@ import { State, type Tone } from "../../parts/State.tsx";
 import { Ago } from "../../parts/Time.tsx";
 import type { PartProps } from "./Organization.tsx";
 
-/** Milliseconds without a key until a search begins. */
+/** Milliseconds without a key press before a search starts. */
 const TYPED_MS = 200;
 
 const STATES: Readonly<Partial<Record<UserStatus, readonly [Tone, string]>>> = {
@@ -28,7 +28,7 @@ const STATES: Readonly<Partial<Record<UserStatus, readonly [Tone, string]>>> = {
   [UserStatus.LEFT]: ["stopped", "Left"],
 };
 
-/** The members with their roles, each of whom an administrator can suspend or remove. */
+/** Lists the members and their roles; an administrator can suspend or remove them. */
 export function Members({ organizationId, isAdministrator }: PartProps) {
   const { q = "" } = useSearch({ from: "/organization" });
   const navigate = useNavigate();

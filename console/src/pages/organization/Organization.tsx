@@ -30,10 +30,10 @@ const TABS = [
   ["server", "Server health"],
 ] as const;
 
-/** What a part of the page learns about the person who looks at it. */
+/** What each part of the page knows about the person who looks at it. */
 export interface PartProps {
   readonly organizationId: string;
-  /** False while it is not known. */
+  /** False until it is known. */
   readonly isAdministrator: boolean;
 }
 
@@ -52,7 +52,7 @@ const PARTS: Readonly<Record<string, (props: PartProps) => React.ReactNode>> = {
   server: (props) => <ServerHealth {...props} />,
 };
 
-/** The organization: who belongs to it, what its policies are, what happened in it, and how its server is. */
+/** Shows the organization: its members, its policies, its record, and the health of its server. */
 export function Organization() {
   const { tab = "members" } = useSearch({ from: "/organization" });
   const { user, organization } = usePerson();

@@ -5,7 +5,7 @@ import type { Secret } from "#gen/service/v1/secret_pb.js";
 import { SecretService } from "#gen/service/v1/secret_service_pb.js";
 import { Problem } from "../../parts/Problem.tsx";
 
-/** Makes a secret of the organization, which becomes a variable, a file, or a header that work never sees. */
+/** Creates a secret of the organization: a variable, a file, or a header that work never sees. */
 export function CreateSecret({
   organizationId,
   onCreated,
@@ -166,7 +166,7 @@ function ValueInput({
   onChange,
 }: {
   readonly value: string;
-  /** Whether it may have several lines, as files and keys do, whose ends a field of one line would drop. */
+  /** Whether the value may have several lines, as files and keys do. A single-line field would drop the line breaks. */
   readonly hasLines: boolean;
   readonly onChange: (value: string) => void;
 }) {

@@ -13,7 +13,7 @@ import { Ago } from "../../parts/Time.tsx";
 import type { PartProps } from "./Organization.tsx";
 import { CreateSecret, ReplaceValue } from "./SecretForms.tsx";
 
-/** The organization's secrets by name: their values are written and never read back. */
+/** Lists the organization's secrets by name. Their values can be written but not read. */
 export function Secrets({ organizationId, isAdministrator }: PartProps) {
   const secrets = useInfiniteQuery(
     SecretService.method.listSecrets,

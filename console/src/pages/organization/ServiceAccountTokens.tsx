@@ -10,7 +10,7 @@ import { CreateToken } from "../tokens/CreateToken.tsx";
 import { TokenTable } from "../tokens/TokenTable.tsx";
 import type { PartProps } from "./Organization.tsx";
 
-/** The tokens of one service account. */
+/** Shows the tokens of one service account. */
 export function ServiceAccountTokens({
   serviceAccountId,
   isAdministrator,

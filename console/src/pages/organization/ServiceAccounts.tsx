@@ -19,7 +19,7 @@ import { ServiceAccountTokens } from "./ServiceAccountTokens.tsx";
 
 const DAY_MS = 86_400_000;
 
-/** The service accounts of the organization; a chosen one shows its tokens. */
+/** Lists the service accounts of the organization; choosing one shows its tokens. */
 export function ServiceAccounts(props: PartProps) {
   const { id } = useSearch({ from: "/organization" });
   return id === undefined ? (

@@ -6,24 +6,24 @@ import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { usePerson } from "../../api/person.tsx";
 import { useOwnRole } from "./own-role.ts";
 
-/** Reads whether the person who is signed in administers the organization; undefined until it is known. */
+/** Returns whether the signed-in person administers the organization; undefined until it is known. */
 export function useIsAdministrator(): boolean | undefined {
   const { user } = usePerson();
   const role = useOwnRole(user?.organizationId ?? "", user?.id ?? "");
   return role && role === "administrator";
 }
 
-/** A resource that its creator and administrators change, and members of groups that administer it. */
+/** A resource that its creator, administrators, and groups with the administering role may change. */
 interface Shared {
   readonly creator: Subject | undefined;
-  /** Undefined where no group can have a role on it. */
+  /** Undefined when no group can have a role on it. */
   readonly resourceType?: ResourceType;
   readonly resourceId?: string;
 }
 
 /**
- * Reads whether the person who is signed in may change a resource; undefined until it is known. Where groups administer
- * the resource the server says who is in them, and so whether it is true.
+ * Returns whether the signed-in person may change a resource; undefined until it is known. True also when a group
+ * administers the resource, because only the server knows its members.
  */
 export function useMayChange({ creator, resourceType, resourceId = "" }: Shared): boolean | undefined {
   const { user } = usePerson();

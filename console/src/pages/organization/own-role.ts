@@ -2,7 +2,7 @@ import { useQuery } from "@connectrpc/connect-query";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 
-/** Reads the role of the person who is signed in; undefined until it is known. */
+/** Returns the role of the signed-in person; undefined until it is known. */
 export function useOwnRole(organizationId: string, userId: string): "administrator" | "member" | undefined {
   const { data } = useQuery(
     OrganizationService.method.listMembers,

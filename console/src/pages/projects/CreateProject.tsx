@@ -5,7 +5,7 @@ import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { queries } from "../../api/server.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 
-/** Makes a project of a repository; without a name it is called as the repository is. */
+/** Creates a project from a repository; the default name is the repository's. */
 export function CreateProject({ onClose }: { readonly onClose: () => void }) {
   const [remoteUri, setRemoteUri] = useState("");
   const [name, setName] = useState("");

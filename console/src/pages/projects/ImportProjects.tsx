@@ -7,15 +7,15 @@ import { queries } from "../../api/server.tsx";
 import { useKeptText } from "../../api/typed.ts";
 import { chunksOf, type ImportLine, importLines } from "./import-lines.ts";
 
-/** Projects of one call: few, so that the progress moves. */
+/** Projects per call: few, so that the progress is visible. */
 const CALL = 20;
 
-/** A line that made no project. */
+/** A line whose project was not created. */
 interface Failed extends ImportLine {
   readonly error: string;
 }
 
-/** Makes a project of each line's repository, and tells which lines failed and why. */
+/** Creates a project from each line's repository, and reports which lines failed and why. */
 export function ImportProjects({ onClose }: { readonly onClose: () => void }) {
   const [text, setText] = useKeptText("repositories to import");
   const [progress, setProgress] = useState<{ done: number; all: number }>();
@@ -52,7 +52,7 @@ export function ImportProjects({ onClose }: { readonly onClose: () => void }) {
       setFailed([...failures]);
     }
     setProgress({ done, all: lines.length });
-    // What failed stays, to be corrected and tried again.
+    // Keeps the failed lines, to be corrected and tried again.
     setText(failures.map(({ remoteUri }) => remoteUri).join("\n"));
     await queries.invalidateQueries();
   };

@@ -16,16 +16,16 @@ import { ChoiceField, NumberField, PartBreach } from "../../parts/fields/fields.
 import { RuledForm } from "../../parts/fields/RuledForm.tsx";
 import { ClassPicker } from "../../parts/pickers/ClassPicker.tsx";
 
-/** Most classes that get prebuilds (contract). */
+/** Maximum classes with prebuilds (contract). */
 const MOST_CLASSES = 30;
 const MINUTE_MS = 60_000;
 
-/** The hours at which a prebuild can be made each day, in UTC; "" for none. */
+/** The hours of the day for prebuilds, in UTC; "" for none. */
 const HOURS = ["", ...Array.from({ length: 24 }, (_, hour) => String(hour))].map(
   (hour) => [hour, hour === "" ? "Never" : `Every day at ${hour.padStart(2, "0")}:00 UTC`] as const,
 );
 
-/** Says for which classes a project has prebuilds, and when they are made. */
+/** Edits for which classes a project has prebuilds, and when they are made. */
 export function PrebuildSettings({
   project,
   nameOf,

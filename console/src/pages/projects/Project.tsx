@@ -29,7 +29,7 @@ const TABS = [
   ["sharing", "Sharing"],
 ] as const;
 
-/** One project: the environments that were made of it, what they run on, and who may use it. */
+/** Shows one project: its environments, what they run on, and who may use it. */
 export function Project() {
   const { projectId } = useParams({ from: "/projects/$projectId" });
   const { tab = "environments" } = useSearch({ from: "/projects/$projectId" });

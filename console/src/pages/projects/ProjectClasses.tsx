@@ -8,15 +8,15 @@ import { Problem } from "../../parts/Problem.tsx";
 import { ClassPicker } from "../../parts/pickers/ClassPicker.tsx";
 import { useClasses } from "../../parts/pickers/use-classes.ts";
 
-/** The local runner of the user who makes an environment, among ids of classes. */
+/** Represents the local runner of the environment's creator among ids of classes. */
 const LOCAL = { id: "local", name: "The local runner of the user who makes it" };
 
-/** Most entries of a project (contract). */
+/** Maximum entries of a project (contract). */
 const MOST = 30;
 
 const isSame = (one: readonly string[], other: readonly string[]): boolean => one.join() === other.join();
 
-/** What a project's environments run on, the first that can be had first. */
+/** Edits what a project's environments run on, in order of preference. */
 export function ProjectClasses({
   project,
   onSaved: onRead,

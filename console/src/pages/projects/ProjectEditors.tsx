@@ -9,7 +9,7 @@ import { editorsIn, editorsText } from "./editors-text.ts";
 
 const editorsOf = (project: Project): string => editorsText(project.recommendedEditors?.editors ?? {});
 
-/** The editors that suit a project, as lines of their names and versions. */
+/** Edits the recommended editors of a project, as lines of names and versions. */
 export function ProjectEditors({
   project,
   onSaved: onRead,

@@ -25,7 +25,7 @@ const PHASES: Readonly<Record<EnvironmentPhase, readonly [Tone, string]>> = {
   [EnvironmentPhase.DELETED]: ["stopped", "Deleted"],
 };
 
-/** Which environments are shown, as the address names it, with the filter and the words for it. */
+/** The filter of environments by its name in the address, with its label. */
 const SHOWN = {
   all: [undefined, "All environments"],
   no: [false, "Not archived"],
@@ -38,7 +38,7 @@ function isShown(value: string): value is Shown {
   return Object.hasOwn(SHOWN, value);
 }
 
-/** The environments that were made of a project, which can be archived once they are stopped. */
+/** Lists the environments of a project, which can be archived once they are stopped. */
 export function ProjectEnvironments({ projectId }: { readonly projectId: string }) {
   const { archived: wanted = "all" } = useSearch({ from: "/projects/$projectId" });
   const shown = isShown(wanted) ? wanted : "all";
@@ -145,7 +145,7 @@ interface ArchiveButtonProps {
   readonly onUnarchive: () => void;
 }
 
-/** Archives an environment that is stopped, or takes it out of the archive. */
+/** Archives a stopped environment, or unarchives it. */
 function ArchiveButton({ environment, isBusy, onArchive, onUnarchive }: ArchiveButtonProps) {
   const { metadata, status } = environment;
   const isArchived = metadata?.archivedAt !== undefined;

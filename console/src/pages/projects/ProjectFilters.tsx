@@ -9,7 +9,7 @@ import { Problem } from "../../parts/Problem.tsx";
 import { MemberPicker } from "../../parts/pickers/MemberPicker.tsx";
 import { countFilters, ORDERS, type ProjectsSearch, RUNNER_KINDS } from "./project-filters.ts";
 
-/** Filters and order of the list of projects, each of which is a part of the address. */
+/** Filters and order of the list of projects; each is in the address. */
 export function ProjectFilters() {
   const search = useSearch({ from: "/projects" });
   const navigate = useNavigate();
@@ -49,7 +49,7 @@ export function ProjectFilters() {
                 repository: undefined,
                 annotation: undefined,
               });
-              // This button goes with the last filter.
+              // This button disappears together with the last filter.
               toggle.current?.focus();
             }}
           >
@@ -92,7 +92,7 @@ function Fields({
           data={[
             { value: "", label: "Any runner" },
             ...known.map(({ runnerId, name }) => ({ value: runnerId, label: name })),
-            // One that is past the first hundred, or is there no more.
+            // The runner may be beyond the first hundred, or no longer exist.
             ...(runner === "" || known.some(({ runnerId }) => runnerId === runner)
               ? []
               : [{ value: runner, label: runner }]),
@@ -128,7 +128,7 @@ function MadeBy({
   const { user } = usePerson();
   const button = useRef<HTMLButtonElement>(null);
   const isToggled = useRef(false);
-  // The button that was used goes with what it changed: the focus is on the one that comes for it.
+  // The clicked button disappears with the change: move the focus to the button that replaces it.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the other button is there once `by` has changed
   useEffect(() => {
     if (isToggled.current) button.current?.focus();
@@ -172,7 +172,7 @@ function MadeBy({
   );
 }
 
-/** A text that counts once it is whole: at Enter, or when the field is left. */
+/** A text field that applies its value on Enter, or when it loses the focus. */
 function Typed({
   value,
   onSet,
@@ -186,7 +186,7 @@ function Typed({
 }) {
   const [text, setText] = useState(value);
   const [shown, setShown] = useState(value);
-  // Another filter is in the address; the field stays, and the focus in it.
+  // The address has another value; the field keeps the focus.
   if (shown !== value) {
     setShown(value);
     setText(value);

@@ -35,13 +35,13 @@ const PHASES: Readonly<Record<Phase, readonly [Tone, string]>> = {
   [Phase.DELETED]: ["stopped", "Deleted"],
 };
 
-/** The workspaces that runners have prepared, or are preparing, for a project's environments. */
+/** Lists the workspaces that runners have prepared, or are preparing, for a project's environments. */
 export function ProjectPrebuilds({
   project,
   mayChange,
 }: {
   readonly project: Project;
-  /** Whether the person may start, cancel and delete prebuilds: those who may change the project. */
+  /** True when the person may start, cancel and delete prebuilds, because they may change the project. */
   readonly mayChange: boolean;
 }) {
   const list = useInfiniteQuery(
@@ -53,7 +53,7 @@ export function ProjectPrebuilds({
   const nameOf = (classId: string) => names.get(classId) ?? classId;
   const read = () => void list.refetch();
   const cancel = useMutation(PrebuildService.method.cancelPrebuild, {
-    // The page shows how the latest of the two went.
+    // The page shows the result of the later of the two.
     onMutate: (): void => remove.reset(),
     onSettled: read,
   });
@@ -155,7 +155,7 @@ export function ProjectPrebuilds({
 const isUnfinished = ({ status }: Prebuild) =>
   status?.phase === Phase.PENDING || status?.phase === Phase.RUNNING;
 
-/** How far a prebuild is, and what people should know of its end. */
+/** Shows the progress of a prebuild, and what people should know about its end. */
 function HowFar({ prebuild: { status } }: { readonly prebuild: Prebuild }) {
   const [tone, word] = PHASES[status?.phase ?? Phase.UNSPECIFIED];
   const notes = [status?.failureMessage, status?.warningMessage].filter(Boolean);
@@ -175,7 +175,7 @@ function By({ prebuild: { metadata } }: { readonly prebuild: Prebuild }) {
   return metadata?.triggeredBy === Trigger.SCHEDULED ? "the schedule" : <Who subject={metadata?.creator} />;
 }
 
-/** Has a prebuild made of one of a project's classes. */
+/** Starts a prebuild for one of a project's classes. */
 function StartPrebuild({
   projectId,
   classes,

@@ -11,10 +11,10 @@ import { RuledForm } from "../../parts/fields/RuledForm.tsx";
 import { SourceFields } from "./SourceFields.tsx";
 import { changeOf, emptySource, settingsOf } from "./settings.ts";
 
-/** Most sources of a project (contract). */
+/** Maximum sources of a project (contract). */
 const MOST_SOURCES = 10;
 
-/** What a project is called, and what its environments are filled with. */
+/** Edits the name of a project, and the content of its environments. */
 export function ProjectSettings({
   project,
   mayChange,
@@ -27,7 +27,7 @@ export function ProjectSettings({
   const change = changeOf(initial, draft);
   const isOther = changeOf(initial, stored) !== undefined;
   const takeOver = (next: typeof stored) => setState({ initial: next, draft: next });
-  // What others save is shown at once, where nothing is typed.
+  // Shows immediately what others save, unless something is typed.
   if (isOther && !change) takeOver(stored);
   const save = useMutation(ProjectService.method.updateProject, {
     onSuccess({ project }) {

@@ -19,10 +19,10 @@ import { ProjectFilters } from "./ProjectFilters.tsx";
 import { countFilters, requestOf } from "./project-filters.ts";
 import { sourceOf } from "./source.ts";
 
-/** Milliseconds without a key until a search begins. */
+/** Milliseconds without a key press before a search starts. */
 const TYPED_MS = 200;
 
-/** The projects of the organization, searched as one types; search, filters and order are part of the address. */
+/** Lists the projects of the organization, with a search while typing. Search, filters and order are in the address. */
 export function Projects() {
   const address = useSearch({ from: "/projects" });
   const { q = "" } = address;

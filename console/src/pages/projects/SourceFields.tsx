@@ -11,7 +11,7 @@ const KINDS: readonly (readonly [SourceKind, string])[] = [
   ["contextUrl", "A page: a repository, branch, issue or pull request"],
 ];
 
-/** What is checked out, the label of the field that names it, and which value of the contract says so. */
+/** What to check out: the contract's value, and the label of the field for it. */
 const TARGETS = [
   ["head", "The default branch", "", Mode.REMOTE_HEAD],
   ["branch", "A branch of the remote", "Branch", Mode.REMOTE_BRANCH],
@@ -27,7 +27,7 @@ interface SourceFieldsProps {
   readonly onChange: (source: Spec) => void;
 }
 
-/** One source of what environments are filled with. */
+/** Edits one source of the content of environments. */
 export function SourceFields({ path, source, onChange }: SourceFieldsProps) {
   const { spec } = source;
   return (

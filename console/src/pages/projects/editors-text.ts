@@ -7,7 +7,7 @@ export const editorsText = (editors: Editors): string =>
     .map(([name, { versions }]) => (versions.length === 0 ? name : `${name}: ${versions.join(", ")}`))
     .join("\n");
 
-/** Returns the editors of lines as {@link editorsText} writes them. */
+/** Parses editors from lines as {@link editorsText} writes them. */
 export function editorsIn(text: string): Record<string, { versions: string[] }> {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return Object.fromEntries(

@@ -5,7 +5,7 @@ export interface ImportLine {
   readonly remoteUri: string;
 }
 
-/** Returns the lines of a text that name repositories: without empty ones and notes, each repository once. */
+/** Returns the lines of a text that name repositories: without empty lines and comments, each repository once. */
 export function importLines(text: string): ImportLine[] {
   const seen = new Set<string>();
   return text.split("\n").flatMap((each, at) => {
@@ -16,7 +16,7 @@ export function importLines(text: string): ImportLine[] {
   });
 }
 
-/** Returns a list in pieces of a length; the last may be shorter. */
+/** Splits a list into pieces of a length; the last may be shorter. */
 export function chunksOf<T>(list: readonly T[], length: number): T[][] {
   return Array.from({ length: Math.ceil(list.length / length) }, (_, at) =>
     list.slice(at * length, (at + 1) * length),

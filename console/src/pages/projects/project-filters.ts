@@ -1,24 +1,24 @@
 import { SortOrder } from "#gen/service/v1/pagination_pb.js";
 import { RunnerKind } from "#gen/service/v1/runner_configuration_pb.js";
 
-/** What the list of projects is searched, filtered and ordered by; texts as the address has them. */
+/** The search, filters and order of the list of projects, as texts in the address. */
 export interface ProjectsSearch {
   readonly q?: string | undefined;
   /** One of `ORDERS`. */
   readonly sort?: string | undefined;
-  /** The kind of the runners that projects run on: `remote` or `local`. */
+  /** The kind of the projects' runners: `remote` or `local`. */
   readonly on?: string | undefined;
-  /** Id of a runner that they run on. */
+  /** Id of a runner of the projects. */
   readonly runner?: string | undefined;
-  /** Id of who made them. */
+  /** Id of the projects' creator. */
   readonly by?: string | undefined;
-  /** The whole address of a repository of theirs. */
+  /** The complete address of a repository of the projects. */
   readonly repository?: string | undefined;
   /** A key, `=` and a value. */
   readonly annotation?: string | undefined;
 }
 
-/** Orders of the list by their names in the address, of which the first is that of an address without one. */
+/** Orders of the list by their names in the address. The first is the default. */
 export const ORDERS = {
   used: ["Most used first", { field: "popularity", order: SortOrder.DESC }],
   unused: ["Least used first", { field: "popularity", order: SortOrder.ASC }],
@@ -35,7 +35,7 @@ export const RUNNER_KINDS = {
 const isOneOf = <T extends object>(all: T, name: string): name is keyof T & string =>
   Object.hasOwn(all, name);
 
-/** Returns what the contract's list is asked for; a name that the address has and nothing else knows counts as none. */
+/** Returns the request for the contract's list. Unknown names in the address are ignored. */
 export function requestOf({
   sort = "",
   on = "",
@@ -59,6 +59,6 @@ export function requestOf({
   };
 }
 
-/** Returns how many filters an address has, besides what is searched and the order. */
+/** Returns how many filters an address has, not counting search and order. */
 export const countFilters = ({ on, runner, by, repository, annotation }: ProjectsSearch): number =>
   [on, runner, by, repository, annotation].filter((each) => each !== undefined).length;

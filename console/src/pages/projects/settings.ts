@@ -6,10 +6,10 @@ import {
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { type UpdateProjectRequest, UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 
-/** The fields that the settings of a project edit, by their names in JSON. */
+/** The fields that a project's settings edit, by their JSON names. */
 const FIELDS = ["name", "initializer", "devcontainerFilePath", "automationsFilePath"] as const;
 
-/** Returns the settings of a project, in the message that changes one. */
+/** Returns the settings of a project, as the message that changes them. */
 export const settingsOf = (project: Project): UpdateProjectRequest =>
   create(UpdateProjectRequestSchema, {
     projectId: project.id,
@@ -19,7 +19,7 @@ export const settingsOf = (project: Project): UpdateProjectRequest =>
     automationsFilePath: project.automationsFilePath,
   });
 
-/** Returns the request that changes what two settings differ in, and nothing else; undefined where they are the same. */
+/** Returns the request with only the differences between two settings; undefined when they are the same. */
 export function changeOf(
   before: UpdateProjectRequest,
   after: UpdateProjectRequest,
@@ -37,6 +37,6 @@ const jsonOf = (settings: UpdateProjectRequest) => toJson(UpdateProjectRequestSc
 
 export type SourceKind = "git" | "contextUrl";
 
-/** Returns a source of which nothing is filled in. */
+/** Returns an empty source. */
 export const emptySource = (kind: SourceKind): Spec =>
   create(SpecSchema, { spec: kind === "git" ? { case: kind, value: {} } : { case: kind, value: {} } });

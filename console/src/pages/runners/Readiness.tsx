@@ -5,10 +5,10 @@ import { Loaded } from "../../parts/Loaded.tsx";
 import { Section } from "../../parts/Page.tsx";
 import { State } from "../../parts/State.tsx";
 
-/** Milliseconds after which the server is asked again. */
+/** Polling interval in milliseconds. */
 const AGAIN_MS = 15_000;
 
-/** Whether the server can do its work, or all that keeps it from that, and which release it is. */
+/** Shows whether the server is ready, its problems if not, and its release. */
 export function Readiness() {
   const readiness = useReadiness(AGAIN_MS);
   const release = useQuery({

@@ -7,7 +7,7 @@ import { ConfirmButton } from "../../parts/ConfirmButton.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import type { Runner } from "../home/RunnersSection.tsx";
 
-/** Pauses a runner, has it go on, or deletes it; for administrators. */
+/** Pauses, resumes or deletes a runner; for administrators. */
 export function RunnerActions({ runner: { runnerId, spec } }: { readonly runner: Runner }) {
   const update = useMutation(RunnerService.method.updateRunner, rereadAll);
   const remove = useMutation(RunnerService.method.deleteRunner, rereadAll);

@@ -14,7 +14,7 @@ import { useIsAdministrator } from "../organization/may-change.ts";
 import { Readiness } from "./Readiness.tsx";
 import { RunnerActions } from "./RunnerActions.tsx";
 
-/** The runners of the organization, the command that starts another one, and whether the server is ready. */
+/** Lists the runners of the organization, with the command to start another one, and whether the server is ready. */
 export function Runners() {
   const [isOpen, dialog] = useDisclosure();
   const isAdministrator = useIsAdministrator();
@@ -41,10 +41,10 @@ export function Runners() {
   );
 }
 
-/** The server for programs of this machine: the name by which browsers find it is one that few systems resolve. */
+/** The server's address for programs on this machine: few systems resolve the name that browsers use. */
 const SERVER = location.origin.replace(/^http:\/\/chartroom\.localhost\b/, "http://127.0.0.1");
 
-/** Makes a runner and shows the command that starts it. Its token is in no other place of the page. */
+/** Creates a runner and shows the command that starts it. Its token appears nowhere else on the page. */
 function CreateRunner({ onClose }: { readonly onClose: () => void }) {
   const [name, setName] = useState("");
   const [command, setCommand] = useState("");

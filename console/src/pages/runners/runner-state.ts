@@ -1,6 +1,6 @@
 import { RunnerIsolation } from "#gen/service/v1/runner_pb.js";
 
-/** Words for what keeps the work of a runner in. */
+/** Labels for the isolation of a runner's work. */
 export const ISOLATIONS: Readonly<Record<RunnerIsolation, string>> = {
   [RunnerIsolation.UNSPECIFIED]: "not reported",
   [RunnerIsolation.NONE]: "none",

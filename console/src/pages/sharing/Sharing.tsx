@@ -24,11 +24,11 @@ const ROLES = [
 interface SharingProps {
   readonly resourceType: ResourceType;
   readonly resourceId: string;
-  /** What the members of a group that may use it do with it. */
+  /** What members of a group with the user role can do with it. */
   readonly use: string;
 }
 
-/** With which groups a resource is shared, and as what; the server says who may change it. */
+/** Shows which groups a resource is shared with, and in which roles; the server decides who may change it. */
 export function Sharing({ resourceType, resourceId, use }: SharingProps) {
   const shares = useInfiniteQuery(
     GroupService.method.listRoleAssignments,

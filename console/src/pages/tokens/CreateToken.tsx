@@ -5,7 +5,7 @@ import { ShownOnce } from "../../parts/ShownOnce.tsx";
 
 const DAY_SECONDS = 86_400;
 
-/** What the form asks for. */
+/** The values of the form. */
 export interface TokenOrder {
   readonly description: string;
   readonly readOnly: boolean;
@@ -13,14 +13,14 @@ export interface TokenOrder {
 }
 
 interface CreateTokenProps {
-  /** Whether a token may be made that only looks. */
+  /** True when the form offers read-only tokens. */
   readonly offersReadOnly?: boolean;
-  /** Makes the token and returns it. What it returns is kept nowhere but in the dialog. */
+  /** Creates the token and returns it. Only the dialog keeps the value. */
   readonly onCreate: (order: TokenOrder) => Promise<string>;
   readonly onClose: () => void;
 }
 
-/** Makes a token and shows it once: it is kept nowhere in the page, and gone when the dialog closes. */
+/** Creates a token and shows it once. Closing the dialog removes it from the page. */
 export function CreateToken({ offersReadOnly = false, onCreate, onClose }: CreateTokenProps) {
   const [description, setDescription] = useState("");
   const [days, setDays] = useState("30");

@@ -7,7 +7,7 @@ import { Problem } from "../../parts/Problem.tsx";
 
 const DAY_SECONDS = 86_400;
 
-/** The most days for which a token is renewed (contract, RenewPersonalAccessTokenRequest): no token has more left. */
+/** Maximum days of a renewal (contract, RenewPersonalAccessTokenRequest): no token has more left. */
 const MAX_DAYS = 90;
 
 interface RenewTokenProps {
@@ -17,7 +17,7 @@ interface RenewTokenProps {
   readonly onClose: () => void;
 }
 
-/** Gives one of the person's own tokens a new end, under the same value. */
+/** Extends one of the person's own tokens, which keeps its value. */
 export function RenewToken({ personalAccessTokenId, expiresAt, onRenewed, onClose }: RenewTokenProps) {
   const [ends] = useState(() => newEnds(expiresAt, Date.now()));
   const [days, setDays] = useState(ends[0]?.days ?? MAX_DAYS);
@@ -56,7 +56,7 @@ export function RenewToken({ personalAccessTokenId, expiresAt, onRenewed, onClos
   );
 }
 
-/** Returns the ends that a token can get: the server takes none that is before its present one. */
+/** Returns the possible new ends of a token: the server accepts none before the current one. */
 function newEnds(expiresAt: Timestamp | undefined, now: number) {
   const endsAt = expiresAt ? timestampMs(expiresAt) : 0;
   return [30, MAX_DAYS]

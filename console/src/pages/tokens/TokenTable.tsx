@@ -6,10 +6,10 @@ import { State } from "../../parts/State.tsx";
 import { Ago, useClock } from "../../parts/Time.tsx";
 import { RenewToken } from "./RenewToken.tsx";
 
-/** A token that ends within this time is marked, as the server announces it: 7 days, in milliseconds. */
+/** A token that ends within this time is marked, as in the server's announcement: 7 days, in milliseconds. */
 const WARNING_MS = 7 * 86_400_000;
 
-/** What a table of tokens shows of one, a person's or a service account's. */
+/** The fields of a personal or a service account's token that the table shows. */
 interface Token {
   readonly id: string;
   readonly description: string;
@@ -24,16 +24,16 @@ interface TokenTableProps {
   readonly rows: readonly Token[];
   readonly onMore: (() => void) | undefined;
   readonly isLoadingMore: boolean;
-  /** What deleting one does. */
+  /** The question that says what deleting a token does. */
   readonly question: string;
   readonly onDelete: (id: string) => void;
-  /** The token that is being deleted. */
+  /** The id of the token that is being deleted. */
   readonly busyId: string | undefined;
-  /** Called when one was renewed. Absent where they are not the person's own: service accounts get new ones instead. */
+  /** Called after a renewal. Absent for tokens that are not the person's own: service accounts get new ones instead. */
   readonly onRenewed?: () => void;
 }
 
-/** A list of access tokens, each of which can be deleted, and the person's own renewed. */
+/** Lists access tokens. Each can be deleted, and the person's own can be renewed. */
 export function TokenTable({ question, onDelete, busyId, onRenewed, ...list }: TokenTableProps) {
   return (
     <DataTable

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-/** A link to another page that is the main thing to do on this one. */
+/** A link to another page, shown as the main action. */
 export function ButtonLink({ to, children }: { readonly to: string; readonly children: ReactNode }) {
   return (
     <Link to={to} className="button-link">

@@ -7,7 +7,7 @@ import { queries } from "../../api/server.tsx";
 import { Dialog } from "../../parts/Dialog.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 
-/** Most executions that are counted; more are shown as a plus. */
+/** Maximum executions that are counted; more are shown as a plus. */
 const COUNTED = 100;
 
 interface DeleteWorkflowProps {
@@ -16,7 +16,7 @@ interface DeleteWorkflowProps {
   readonly onDone: () => void;
 }
 
-/** Asks before a workflow is deleted, with what goes on of it now. */
+/** Asks for confirmation before a workflow is deleted, and shows its running executions. */
 export function DeleteWorkflow({ workflow, onClose, onDone }: DeleteWorkflowProps) {
   const [force, setForce] = useState(false);
   const { data } = useQuery(WorkflowService.method.listWorkflowExecutions, {

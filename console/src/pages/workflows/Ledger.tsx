@@ -33,7 +33,7 @@ const VERDICT_NAMES = new Map(
     .map((value) => [Verdict[value].toLowerCase().replaceAll("_", "-"), value]),
 );
 
-/** Every delivery, instant and start of a workflow, and what came of it. */
+/** Shows every delivery, instant and start of a workflow, and its result. */
 export function Ledger({ workflowId }: { readonly workflowId: string }) {
   const { verdict: chosen = "" } = useSearch({ from: "/workflows/$workflowId" });
   const navigate = useNavigate({ from: "/workflows/$workflowId" });
@@ -150,7 +150,7 @@ export function Ledger({ workflowId }: { readonly workflowId: string }) {
   );
 }
 
-/** What arrived: from where, for which trigger, and which event of which pull request. */
+/** Shows what arrived: the sender, the trigger, and the event and its pull request. */
 function What({ entry }: { readonly entry: WorkflowTriggerEvent }) {
   const { source, triggerIndex, pullRequest, pullRequestEvent, redeliveredEventId, deliveryId } = entry;
   const event = EVENTS.find(([kind]) => kind === pullRequestEvent)?.[1];

@@ -9,7 +9,7 @@ import { Editor } from "./editor/Editor.tsx";
 import { forgetUnsaved, readUnsaved, type Unsaved } from "./editor/unsaved.ts";
 import "./workflows.css";
 
-/** Makes a workflow. */
+/** Creates a workflow. */
 export function NewWorkflow() {
   const navigate = useNavigate();
   const [{ unsaved, begun, round }, setState] = useState(() => {
@@ -39,7 +39,7 @@ export function NewWorkflow() {
   );
 }
 
-/** Returns the beginning of an editor in which nothing is typed. */
+/** Returns the initial state of an editor. */
 function nothingYet(): Unsaved {
   const draft = newDraft();
   return { initial: draft, draft };

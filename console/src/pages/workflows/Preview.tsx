@@ -5,10 +5,10 @@ import type { WorkflowTriggerContext } from "#gen/service/v1/workflow_pb.js";
 import { type PreviewWorkflowResponse, WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { Problem } from "../../parts/Problem.tsx";
 
-/** Milliseconds without a key until the server is asked. */
+/** Milliseconds without a key press before the server is called. */
 const TYPED_MS = 250;
 
-/** Names that are shown at once; the others are counted. */
+/** Names that are shown; further ones are counted. */
 const SHOWN = 20;
 
 interface PreviewProps {
@@ -17,7 +17,7 @@ interface PreviewProps {
   readonly contextOverride: WorkflowTriggerContext | undefined;
 }
 
-/** Shows what a start would do, as the server resolves it, and why it would be refused. */
+/** Shows what a start would do, as the server resolves it, and why it would be rejected. */
 export function Preview({ workflowId, parameters, contextOverride }: PreviewProps) {
   const [request] = useDebouncedValue({ workflowId, parameters, contextOverride }, TYPED_MS);
   const { data, error } = useQuery(
@@ -73,7 +73,7 @@ function Sources({
   );
 }
 
-/** Returns whether nothing has been said of where to run yet. */
+/** Returns whether the context is still empty. */
 function isUnfilled(context: WorkflowTriggerContext | undefined): boolean {
   const chosen = context?.context;
   if (chosen?.case === "agent") return chosen.value.prompt === "";

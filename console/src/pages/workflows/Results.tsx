@@ -12,13 +12,13 @@ const SHOWN = 5;
 
 interface ResultsProps {
   readonly workflowId: string;
-  /** Executions of the workflow that have been read with those of others, the newest first. */
+  /** Executions of the workflow among those read for all workflows, newest first. */
   readonly known: readonly WorkflowExecution[];
-  /** Whether `known` has the newest ones: busier workflows may have left no place for them. */
+  /** True when `known` has the newest ones: busier workflows may have displaced them. */
   readonly isComplete: boolean;
 }
 
-/** Shows the last results of a workflow: the newest in words, those before it as icons. */
+/** Shows the last results of a workflow: the newest in words, earlier ones as icons. */
 export function Results({ workflowId, known, isComplete }: ResultsProps) {
   const own = useQuery(
     WorkflowService.method.listWorkflowExecutions,

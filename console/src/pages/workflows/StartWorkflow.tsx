@@ -11,7 +11,7 @@ import { Preview } from "./Preview.tsx";
 import { usedParameters } from "./used-parameters.ts";
 import { contextText } from "./workflow-state.ts";
 
-/** Starts a workflow by hand: with values for its parameters, and over other repositories if one wants. */
+/** Starts a workflow manually, with values for its parameters and optionally other repositories. */
 export function StartWorkflow({
   workflow,
   onClose,

@@ -31,11 +31,11 @@ const TABS = [
   ["sharing", "Sharing"],
 ] as const;
 
-/** One workflow: its executions, what it does, what starts it, and what came of that. */
+/** Shows one workflow: its executions, its content, its triggers, and its ledger. */
 export function Workflow() {
   const { workflowId } = useParams({ from: "/workflows/$workflowId" });
   const { tab = "executions" } = useSearch({ from: "/workflows/$workflowId" });
-  // Another workflow is another page: nothing of the last one stays.
+  // The key resets all state when the workflow changes.
   return <WorkflowPage key={workflowId} workflowId={workflowId} tab={tab} />;
 }
 
@@ -84,7 +84,7 @@ function WorkflowPage({ workflowId, tab }: { readonly workflowId: string; readon
   );
 }
 
-/** What a person can do with a workflow: start it, and in the menu what is done seldom. */
+/** The actions of a person on a workflow: starting it, and rarely used ones in the menu. */
 function Deeds({ workflow }: { readonly workflow: WorkflowMessage }) {
   const navigate = useNavigate();
   const [isStarting, start] = useDisclosure();

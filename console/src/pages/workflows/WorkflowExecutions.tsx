@@ -8,11 +8,11 @@ import { ExecutionTable } from "../executions/ExecutionTable.tsx";
 
 const PAGE = 50;
 
-/** Days that the summary counts. */
+/** Days that the summary covers. */
 const DAYS = 30;
 const DAY_MS = 86_400_000;
 
-/** The executions of one workflow, after what they came to lately. */
+/** Shows the recent results of one workflow, and its executions. */
 export function WorkflowExecutions({ workflowId }: { readonly workflowId: string }) {
   const executions = useInfiniteQuery(
     WorkflowService.method.listWorkflowExecutions,
@@ -55,7 +55,7 @@ function Summary({ workflowId }: { readonly workflowId: string }) {
     const now = Date.now();
     return {
       startTime: timestampFromDate(new Date(now - DAYS * DAY_MS)),
-      // What ends while the page is open counts, too.
+      // Executions that end while the page is open also count.
       endTime: timestampFromDate(new Date(now + DAY_MS)),
     };
   }, []);

@@ -18,13 +18,13 @@ import { Results } from "./Results.tsx";
 import { triggerText, workflowState } from "./workflow-state.ts";
 import "./workflows.css";
 
-/** Workflows of a page: as many as a filter of executions may name (contract). */
+/** Workflows per page: as many as a filter of executions may name (contract). */
 const PAGE = 25;
 
-/** Milliseconds without a key until a search begins. */
+/** Milliseconds without a key press before a search starts. */
 const TYPED_MS = 200;
 
-/** Days in which a failure counts as lately. */
+/** Days in which a failure counts as recent. */
 const LATELY_DAYS = 7;
 const DAY_MS = 86_400_000;
 
@@ -34,7 +34,7 @@ const TABS = [
   ["disabled", "Disabled"],
 ] as const;
 
-/** The workflows of the organization with the results of their last executions. */
+/** Lists the workflows of the organization with their most recent results. */
 export function Workflows() {
   const { q = "", tab = "all" } = useSearch({ from: "/workflows" });
   const navigate = useNavigate();
@@ -119,7 +119,7 @@ function NoWorkflow({ tab, search }: { readonly tab: string; readonly search: st
   );
 }
 
-/** One page of workflows: the results of all of them are read at once. */
+/** Shows one page of workflows. The results of all of them are read together. */
 function WorkflowTable({
   rows,
   onMore,

@@ -12,10 +12,10 @@ interface UsedParameter {
   readonly defaultValue?: string | undefined;
 }
 
-/** The expression that is replaced by the value of a parameter (docs/workflows.md). */
+/** The expression for the value of a parameter (docs/workflows.md). */
 const EXPRESSION = /\{\{\s*\.Parameters\.([a-zA-Z_]\w*)\s*\}\}/g;
 
-/** Returns the parameters that a workflow declares, and after them those that only its expressions use. */
+/** Returns the parameters that a workflow declares, then those that only its expressions use. */
 export function usedParameters({ spec }: Workflow): UsedParameter[] {
   const declared = spec?.parameters ?? [];
   const contexts = spec?.triggers.flatMap(({ trigger, context }) =>

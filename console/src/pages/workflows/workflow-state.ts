@@ -20,7 +20,7 @@ const CONCLUSIONS: Readonly<Record<Conclusion, readonly [Tone, string]>> = {
   [Conclusion.STOPPED]: ["stopped", "Stopped"],
 };
 
-/** Returns the tone and word of where an execution is. */
+/** Returns the tone and word for the state of an execution. */
 export function executionState({ status }: WorkflowExecution): readonly [Tone, string] {
   switch (status?.phase) {
     case Phase.PENDING:
@@ -37,17 +37,17 @@ export function executionState({ status }: WorkflowExecution): readonly [Tone, s
   }
 }
 
-/** Returns whether an execution has come to its end. */
+/** Returns whether an execution has ended. */
 export const hasEnded = ({ status }: WorkflowExecution): boolean =>
   status?.phase === Phase.COMPLETED || status?.phase === Phase.STOPPED;
 
-/** Returns the tone and word of whether a workflow starts. */
+/** Returns the tone and word for whether a workflow is enabled. */
 export function workflowState({ spec }: Workflow): readonly [Tone, string] {
   if (spec?.deleting) return ["stopped", "Is being deleted"];
   return spec?.disabled ? ["stopped", "Disabled"] : ["done", "Enabled"];
 }
 
-/** The kinds of event of a pull request, in words. */
+/** The kinds of pull request events with their labels. */
 export const EVENTS: readonly (readonly [Event, string])[] = [
   [Event.OPENED, "opened"],
   [Event.UPDATED, "updated"],
@@ -58,14 +58,14 @@ export const EVENTS: readonly (readonly [Event, string])[] = [
   [Event.CLOSED, "closed"],
 ];
 
-/** What happens when an instant comes while an execution runs, in words. */
+/** The overlap policies (an instant comes while an execution runs) with their labels. */
 export const OVERLAPS: readonly (readonly [Overlap, string])[] = [
   [Overlap.ALLOW, "Start another alongside it"],
   [Overlap.SKIP, "Start none"],
   [Overlap.CANCEL_PREVIOUS, "Cancel it, then start another"],
 ];
 
-/** Returns what fires a trigger, in one line. */
+/** Returns a description of a trigger in one line. */
 export function triggerText({ trigger }: WorkflowTrigger): string {
   if (trigger.case === "manual") return "By hand or webhook";
   if (trigger.case === "time") {
@@ -78,7 +78,7 @@ export function triggerText({ trigger }: WorkflowTrigger): string {
   return "No trigger";
 }
 
-/** Returns what started an execution, in one word or two. */
+/** Returns what started an execution, in one or two words. */
 export function startedBy(trigger: WorkflowExecutionTrigger | undefined): string {
   if (trigger?.trigger.case === "time") return "by the clock";
   if (trigger?.trigger.case === "pullRequest") return "by a pull request";

@@ -44,7 +44,7 @@ const ANSWERS: Readonly<Record<QuestionState, readonly [Tone, string]>> = {
   [QuestionState.DECLINED]: ["stopped", "Declined"],
 };
 
-/** Shows what somebody said to the agent. */
+/** Shows a message to the agent. */
 export function Said({ input }: { readonly input: AgentInput }) {
   return (
     <div className="said">
@@ -61,8 +61,8 @@ export function Said({ input }: { readonly input: AgentInput }) {
 }
 
 /**
- * The images that were said, as far as the server has them: runners move them out of the message. Drawn once, as an
- * address of megabytes is too much work for each word that an agent writes.
+ * Shows the images of a message, as far as the server has them: runners move them out of the message. Memoized,
+ * because rendering an address of megabytes for each word that an agent writes is too slow.
  */
 const SaidImages = memo(function SaidImages({ input: { input } }: { readonly input: AgentInput }) {
   if (input.case !== "userInput") return null;
@@ -78,7 +78,7 @@ const SaidImages = memo(function SaidImages({ input: { input } }: { readonly inp
   );
 });
 
-/** Returns the words of an input, in a line for what has none. */
+/** Returns the text of an input; a description when it has no text. */
 export function saidText({ input }: AgentInput): string {
   if (input.case === "userInput") {
     const { inputs } = input.value;
@@ -103,16 +103,16 @@ export function saidText({ input }: AgentInput): string {
 
 interface BlockProps {
   readonly block: AgentOutputBlock;
-  /** True after the end of the run, when nothing runs, whatever the agent said last. */
+  /** True after the run has ended: nothing runs then, whatever the agent reported last. */
   readonly isStopped: boolean;
 }
 
-/** Returns whether a block is a tool call that runs, or waits until it may. */
+/** Returns whether a block is a tool call that is running or waits for permission. */
 export const isRunning = ({ block }: AgentOutputBlock): boolean =>
   block.case === "toolCall" &&
   (block.value.state === State.RUNNING || block.value.state === State.WAITING_FOR_APPROVAL);
 
-/** Shows one block of what an agent answered. */
+/** Shows one block of an agent's output. */
 export function Block({ block: whole, isStopped }: BlockProps) {
   const { block } = whole;
   switch (block.case) {
@@ -189,7 +189,7 @@ export function Block({ block: whole, isStopped }: BlockProps) {
   }
 }
 
-/** How far a tool call is, and how long it runs or has run; with its name where other calls are shown next to it. */
+/** Shows the state and duration of a tool call, and its name when other calls are shown next to it. */
 export function StepState({
   block: { block, startedAt, endedAt },
   isStopped,

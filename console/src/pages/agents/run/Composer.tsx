@@ -13,14 +13,14 @@ import { refreshInputs } from "./use-run.ts";
 
 interface ComposerProps {
   readonly runId: string;
-  /** A stopped run is resumed by the next message. */
+  /** True for a stopped run, which the next message resumes. */
   readonly isStopped: boolean;
 }
 
-/** Where what was typed stays until it is sent. */
+/** Name under which the tab keeps the text until it is sent. */
 const draftName = (runId: string) => `draft ${runId}`;
 
-/** The field for what to say to the agent, with images and the mode of the turn; it is always there. */
+/** The field for the next message to the agent, with images and the mode of the turn; always visible. */
 export function Composer({ runId, isStopped }: ComposerProps) {
   const navigate = useNavigate();
   const [text, setText] = useKeptText(draftName(runId));
@@ -36,13 +36,13 @@ export function Composer({ runId, isStopped }: ComposerProps) {
       isLeft.current = true;
     };
   }, []);
-  // Where somebody has left the page before the answer, the tab must not keep what was sent as if it were not.
+  // When somebody left the page before the response, the tab must not keep the sent message as unsent.
   const forget = () => {
     if (!isLeft.current || (readTyped(draftName(runId)) ?? "") !== text) return;
     keepTyped(draftName(runId), "");
     keepImages(runId, []);
   };
-  // Clears what was sent; what was typed or added meanwhile stays.
+  // Clears what was sent, but keeps what was typed or added in the meantime.
   const clear = () => {
     setText((now) => (now === text ? "" : now));
     setImages((now) => (now === images ? [] : now));
@@ -50,7 +50,7 @@ export function Composer({ runId, isStopped }: ComposerProps) {
     setProblem("");
   };
   const send = useMutation(AgentService.method.sendToAgentExecution, {
-    // The next message waits for the answer, and not until the queue is read, too.
+    // The next message waits for this response, but not until the queue is read as well.
     onSettled: () => void refreshInputs(runId),
   });
   const resume = useMutation(AgentService.method.startAgent);
@@ -59,7 +59,7 @@ export function Composer({ runId, isStopped }: ComposerProps) {
   const submit = () => {
     if (isEmpty || isBusy) return;
     const userInput = { inputs: partsOf(text, images) };
-    // With the call, and not with the mutation, whose functions are those of the newest text.
+    // Callbacks are passed with the call: those of the mutation would use the newest text.
     if (isStopped) {
       const resumed = resume.mutateAsync(
         { resumeFrom: runId, userInput, mode },
@@ -158,7 +158,7 @@ export function Composer({ runId, isStopped }: ComposerProps) {
   );
 }
 
-/** Asks for files; images can also be pasted and dropped. */
+/** Opens a file dialog; images can also be pasted and dropped. */
 function AddImages({ onAdd }: { readonly onAdd: (files: File[]) => void }) {
   const field = useRef<HTMLInputElement>(null);
   return (

@@ -28,7 +28,7 @@ import { useApprovals } from "./use-approvals.ts";
 import { useFollowedEnd } from "./use-followed-end.ts";
 import type { Inputs } from "./use-run.ts";
 
-/** Things that are drawn at once; earlier ones come when they are asked for. */
+/** Items that are rendered at once; earlier ones are rendered on request. */
 const DRAWN = 150;
 
 const NOTHING_ASKED: readonly string[] = [];
@@ -42,7 +42,10 @@ interface ConversationViewProps {
   readonly isStopped: boolean;
 }
 
-/** The conversation with a run: what was said, what the agent did, what it asks, and the field for the next message. */
+/**
+ * Shows the conversation with a run: the messages, what the agent did, what it asks, and the field for the next
+ * message.
+ */
 export function ConversationView({ run, blocks, inputs, isStopped }: ConversationViewProps) {
   const [drawn, setDrawn] = useState(DRAWN);
   const all = inputs.data?.inputs;
@@ -51,7 +54,7 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
   const items = useMemo(() => itemsOf(all ?? [], blocks, approvals), [all, blocks, approvals]);
   const shown = items.slice(-drawn);
   const before = items.slice(0, -drawn);
-  // What waits for a decision is in sight, however long ago it was asked for.
+  // Pending decisions are visible, however long ago they were requested.
   const waiting = before.filter(
     (item) => item.kind === "approval" && item.approval.state === ApprovalState.PENDING,
   );
@@ -163,7 +166,7 @@ function StepView({ step, isStopped }: { readonly step: Step; readonly isStopped
   );
 }
 
-/** The things that are drawn, with a line before the first one that came since the person scrolled up. */
+/** Renders the items, with a line before the first one that arrived after the person scrolled up. */
 function Items({
   items,
   from,
@@ -171,7 +174,7 @@ function Items({
   isStopped,
 }: {
   readonly items: readonly Item[];
-  /** The number of things before them. */
+  /** The number of items before them. */
   readonly from: number;
   readonly firstNew: number | undefined;
   readonly isStopped: boolean;

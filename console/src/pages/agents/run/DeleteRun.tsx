@@ -8,7 +8,7 @@ import { Dialog } from "../../../parts/Dialog.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { runTitle } from "../run-state.ts";
 
-/** Asks before a run that has stopped is deleted. */
+/** Asks for confirmation before a stopped run is deleted. */
 export function DeleteRun({ run, onClose }: { readonly run: AgentExecution; readonly onClose: () => void }) {
   const navigate = useNavigate();
   const remove = useMutation(AgentService.method.deleteAgentExecution, {

@@ -10,13 +10,13 @@ import { Problem } from "../../../parts/Problem.tsx";
 import { Ago } from "../../../parts/Time.tsx";
 import { turnsOf } from "./turns.ts";
 
-/** Blocks of a page (contract). */
+/** Blocks per page (contract). */
 const PAGE = 100;
 
-/** Lets a person choose the turn of a conversation after which another run branches off. */
+/** Lets a person choose the turn of a conversation after which another run forks. */
 export function ForkEarlier({ runId, onClose }: { readonly runId: string; readonly onClose: () => void }) {
   const navigate = useNavigate();
-  // Every block: folded ones do not tell where a turn ended.
+  // Reads every block: folded blocks do not show where a turn ended.
   const blocks = useInfiniteQuery(
     AgentService.method.listAgentOutputBlocks,
     { agentExecutionId: runId, view: AgentOutputView.UNSPECIFIED, pagination: { pageSize: PAGE } },
@@ -24,13 +24,13 @@ export function ForkEarlier({ runId, onClose }: { readonly runId: string; readon
       pageParamKey: "pagination",
       getNextPageParam: ({ pagination }) =>
         pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
-      // Blocks do not change, and all pages would be read again each time.
+      // Blocks do not change, and each refetch would read all pages again.
       refetchInterval: false,
     },
   );
   const { hasNextPage, isFetchingNextPage, isError, fetchNextPage } = blocks;
   useEffect(() => {
-    // A page that cannot be read is asked for again by the person alone.
+    // Only the person retries a page that could not be read.
     if (hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
   const fork = useMutation(AgentService.method.forkAgentExecution, {
@@ -80,7 +80,7 @@ export function ForkEarlier({ runId, onClose }: { readonly runId: string; readon
   );
 }
 
-/** Returns the words by which a person knows the end of a turn. */
+/** Returns the text that identifies the end of a turn for a person. */
 function wordsOf({ block }: AgentOutputBlock): string {
   if (block.case === "text") return block.value.content.slice(0, 120);
   if (block.case === "toolCall") return block.value.title;

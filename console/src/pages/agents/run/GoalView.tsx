@@ -40,7 +40,7 @@ function useGoalChange(runId: string, onSuccess: () => void) {
 
 const nothing = () => {};
 
-/** The goal that a run works towards, with what can be done about it. */
+/** Shows the goal of a run, and the actions on it. */
 export function GoalView({ run }: GoalProps) {
   const { change, error, isBusy } = useGoalChange(run.id, nothing);
   const goal = run.status?.goal;
@@ -77,7 +77,7 @@ export function GoalView({ run }: GoalProps) {
   );
 }
 
-/** Gives a run a goal, in place of the one that it may have. */
+/** Gives a run a goal, which replaces an existing one. */
 export function SetGoal({ run, onClose }: GoalProps & { readonly onClose: () => void }) {
   const [objective, setObjective] = useState(run.status?.goal?.objective ?? "");
   const { change, error, isBusy } = useGoalChange(run.id, onClose);

@@ -8,11 +8,11 @@ import { refreshInputs } from "./use-run.ts";
 
 interface LostTurnProps {
   readonly run: AgentExecution;
-  /** The revision of the queue that is shown, so that of two people one decides. */
+  /** The revision of the queue that is shown: when two people decide, only one succeeds. */
   readonly revision: bigint;
 }
 
-/** Says that a turn was lost with its runner, and has somebody ask for it again or go on without it. */
+/** Says that a turn was lost with its runner, and lets somebody retry it or continue without it. */
 export function LostTurn({ run, revision }: LostTurnProps) {
   const send = useMutation(AgentService.method.sendToAgentExecution, {
     onSettled: () => refreshInputs(run.id),

@@ -22,7 +22,7 @@ const REFUSALS: Readonly<Record<Refusal, string>> = {
   [Refusal.BEGUN_BY_FORK]: "begun by a fork: its repositories alone",
 };
 
-/** What keeps a run in, and which hosts its commands have reached or were refused. */
+/** Shows the isolation of a run, and which hosts its commands reached or were refused. */
 export function Network({ environmentId }: { readonly environmentId: string }) {
   const connections = useInfiniteQuery(
     EnvironmentService.method.listEnvironmentConnections,

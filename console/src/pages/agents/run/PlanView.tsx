@@ -11,7 +11,7 @@ const STATES: Readonly<Record<PlanState, readonly [Tone, string]>> = {
   [PlanState.DONE]: ["done", "Done"],
 };
 
-/** The agent's plan, which stays in sight with its progress. */
+/** Shows the agent's plan and its progress; always visible. */
 export function PlanView({ plan: { entries } }: { readonly plan: AgentOutputBlock_Plan }) {
   const done = entries.filter(({ state }) => state === PlanState.DONE).length;
   return (

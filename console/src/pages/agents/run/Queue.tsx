@@ -14,13 +14,16 @@ import { refreshInputs } from "./use-run.ts";
 interface QueueProps {
   readonly runId: string;
   readonly queue: readonly AgentInput[];
-  /** The state of the queue that is shown: an order about another state is refused, so that nobody moves what they do not see. */
+  /**
+   * The revision of the queue that is shown: the server rejects a change of another revision, so that nobody moves
+   * what they do not see.
+   */
   readonly revision: bigint;
 }
 
 type Order = NonNullable<MessageInitShape<typeof AgentControlInputSchema>["control"]>;
 
-/** What waits for the agent: each message can be delivered now, dragged or moved up, and taken out. */
+/** Shows the messages that wait for the agent. Each can be delivered now, dragged or moved up, and removed. */
 export function Queue({ runId, queue, revision }: QueueProps) {
   const [dragged, setDragged] = useState<string>();
   const send = useMutation(AgentService.method.sendToAgentExecution, {

@@ -19,11 +19,11 @@ import { RunMenu } from "./RunMenu.tsx";
 import { useRun } from "./use-run.ts";
 import "../../../parts/work.css";
 
-/** One run of an agent: the conversation with it, and what it changed. */
+/** Shows one run of an agent: its conversation, and its changes. */
 export function Run() {
   const { runId } = useParams({ from: "/agents/$runId" });
   const { tab = "conversation" } = useSearch({ from: "/agents/$runId" });
-  // Another run is another page: nothing of the last one stays.
+  // The key resets all state when the run changes.
   return <RunPage key={runId} runId={runId} tab={tab} />;
 }
 

@@ -12,7 +12,7 @@ import { DeleteRun } from "./DeleteRun.tsx";
 import { ForkEarlier } from "./ForkEarlier.tsx";
 import { SetGoal } from "./GoalView.tsx";
 
-/** What is done seldom with a run: a goal, and another run that branches off it. */
+/** The rarely used actions on a run: setting a goal, and forking another run. */
 export function RunMenu({ run, isStopped }: { readonly run: AgentExecution; readonly isStopped: boolean }) {
   const navigate = useNavigate();
   const [isGoalOpen, goal] = useDisclosure();

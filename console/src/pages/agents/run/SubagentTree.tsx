@@ -18,10 +18,10 @@ interface SubagentTreeProps {
   readonly subagents: readonly Subagent[];
 }
 
-/** The sub-agents of a run as a tree: each below the one that started it. */
+/** Shows the sub-agents of a run as a tree, each below the one that started it. */
 export function SubagentTree({ runId, subagents }: SubagentTreeProps) {
   const known = new Set(subagents.map(({ id }) => id));
-  // One whose starter is unknown is at the top.
+  // A sub-agent whose parent is unknown is at the top.
   const children = Map.groupBy(subagents, ({ parentId }) => (known.has(parentId) ? parentId : runId));
   return (
     <aside className="plan" aria-label="Sub-agents">
@@ -33,7 +33,7 @@ export function SubagentTree({ runId, subagents }: SubagentTreeProps) {
   );
 }
 
-/** Levels of the tree that are shown: a report may name itself as its starter. */
+/** Maximum depth of the tree: a report may name itself as its parent. */
 const MAX_DEPTH = 10;
 
 function Branch({

@@ -7,16 +7,16 @@ export interface Image {
   readonly name: string;
   readonly mimeType: string;
   readonly data: Uint8Array;
-  /** The same as an address, for the page to show. */
+  /** The image as an address that the page can show. */
   readonly address: string;
 }
 
-/** Most bytes of an image, its types, and the most parts of a message (contract). */
+/** Maximum bytes of an image, its types, and the maximum parts of a message (contract). */
 const MAX_BYTES = 4_194_304;
 export const IMAGE_TYPES: readonly string[] = ["image/png", "image/jpeg"];
 const MAX_PARTS = 10;
 
-/** Returns the images among files, and why the others are left out. */
+/** Returns the images among files, and why the others are omitted. */
 export async function imagesOf(
   files: readonly File[],
   already: number,
@@ -37,7 +37,7 @@ export async function imagesOf(
   return { images, problem };
 }
 
-/** Returns the address of an image as a page may show it: what is in it stays in it. */
+/** Returns a data URL of an image that the page may show, without referring to anything outside. */
 export function addressOf(mimeType: string, data: Uint8Array): string {
   let binary = "";
   for (let at = 0; at < data.length; at += 0x8000) {
@@ -46,7 +46,7 @@ export function addressOf(mimeType: string, data: Uint8Array): string {
   return `data:${mimeType};base64,${btoa(binary)}`;
 }
 
-/** Returns the parts of a message: its text, and after it the images. */
+/** Returns the parts of a message: its text, then the images. */
 export function partsOf(
   text: string,
   images: readonly Image[],
@@ -57,13 +57,13 @@ export function partsOf(
   ];
 }
 
-/** Where the images of a message stay until it is sent, as its text does. */
+/** Name under which the tab keeps the images of a message until it is sent. */
 const imagesName = (runId: string) => `images ${runId}`;
 
-/** Characters of images that a tab keeps: browsers allow 5 Mi in all, and the text needs room, too. */
+/** Maximum characters of images that a tab keeps: browsers allow 5 Mi in total, including the text. */
 const MAX_KEPT = 5_000_000;
 
-/** Keeps the images of a message that is not sent yet in the tab; returns false where they are too large for it. */
+/** Keeps the images of an unsent message in the tab. Returns false when they are too large. */
 export function keepImages(runId: string, images: readonly Image[]): boolean {
   const length = images.reduce((sum, { address }) => sum + address.length, 0);
   if (images.length > 0 && length <= MAX_KEPT) {
@@ -74,7 +74,7 @@ export function keepImages(runId: string, images: readonly Image[]): boolean {
   return images.length === 0;
 }
 
-/** Returns the images of a message that was not sent when its page was left. */
+/** Returns the images of a message that was unsent when its page was left. */
 export function keptImages(runId: string): readonly Image[] {
   try {
     const kept = JSON.parse(readTyped(imagesName(runId)) ?? "[]") as Omit<Image, "data">[];

@@ -3,29 +3,29 @@ import type { AgentInput, AgentOutputBlock } from "#gen/service/v1/agent_pb.js";
 import { AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
 
-/** What an agent did, or asked whether it may. */
+/** What an agent did or asked permission for. */
 export type Step =
   | { readonly kind: "block"; readonly key: string; readonly block: AgentOutputBlock }
   | { readonly kind: "approval"; readonly key: string; readonly approval: Approval };
 
-/** One thing of a conversation: what somebody said to the agent, a step, or steps that are folded into one line. */
+/** One item of a conversation: a message to the agent, a step, or several steps folded into one line. */
 export type Item =
   | { readonly kind: "input"; readonly key: string; readonly input: AgentInput }
   | Step
   | { readonly kind: "steps"; readonly key: string; readonly steps: readonly Step[] };
 
-/** Steps that follow one another and are shown as one line from this number on. */
+/** Minimum number of consecutive steps that are folded into one line. */
 const FOLDED_FROM = 4;
 
 const isStep = ({ block }: AgentOutputBlock): boolean =>
   ["toolCall", "toolRequest", "fileChange", "thought"].includes(block.case ?? "");
 
-/** Returns how many things an item has. */
+/** Returns how many things an item contains. */
 export const sizeOf = (item: Item): number => (item.kind === "steps" ? item.steps.length : 1);
 
 /**
- * Returns a conversation in its order: each input where its turn begins, then the blocks of the turn, and what the agent
- * asked for behind the call that it is about, or else where it was asked. What waits for a decision is never folded.
+ * Returns a conversation in order: each input where its turn begins, then the blocks of the turn. An approval follows
+ * the call that it is about, or else appears at the time of its request. Pending approvals are never folded.
  */
 export function itemsOf(
   inputs: readonly AgentInput[],
@@ -63,7 +63,7 @@ export function itemsOf(
       const begins = left.get(turn);
       if (begins) for (const approval of asked.until(begins.createdAt)) ask(approval);
       endSteps();
-      // Everything that was said before it, too: a message into a turn begins none.
+      // Also adds earlier inputs: a message that arrived during a turn begins none.
       if (begins) {
         for (const each of received) {
           if (each === begins) break;
@@ -88,13 +88,13 @@ export function itemsOf(
   return items;
 }
 
-/** Returns the id by which an agent names the call or the question of a block. */
+/** Returns the id that an agent uses for the call or question of a block. */
 const callOf = ({ block }: AgentOutputBlock): string =>
   block.case === "toolCall" || block.case === "question" ? block.value.id : "";
 
 const msOf = (at: Approval["createdAt"]): number => (at ? timestampMs(at) : 0);
 
-/** Returns the places of approvals among blocks: those of no block by the time at which they were asked for. */
+/** Assigns approvals to blocks; those without a block are placed by the time of their request. */
 function placesOf(approvals: readonly Approval[], blocks: readonly AgentOutputBlock[]) {
   const calls = new Map<string, Approval[]>(blocks.map((block) => [callOf(block), []]));
   calls.delete("");
@@ -105,7 +105,7 @@ function placesOf(approvals: readonly Approval[], blocks: readonly AgentOutputBl
     about(block: AgentOutputBlock): readonly Approval[] {
       const call = callOf(block);
       const found = calls.get(call) ?? [];
-      // A call and a question may have one id: each approval follows the first of them.
+      // A call and a question may share an id: approvals follow the first of them.
       calls.delete(call);
       return found;
     },

@@ -4,12 +4,12 @@ import type { AgentOutputBlock } from "#gen/service/v1/agent_pb.js";
 export interface TurnEnd {
   /** Number of its last block. */
   readonly sequence: bigint;
-  /** The last block of it that has words, or its last one. */
+  /** The last block of the turn that has text, or else its last one. */
   readonly end: AgentOutputBlock;
 }
 
 /**
- * Returns the ends of the turns of a conversation, but for the last one, which may go on.
+ * Returns the ends of the turns of a conversation, except the last turn, which may continue.
  * @param blocks every block, by number ascending
  */
 export function turnsOf(blocks: readonly AgentOutputBlock[]): TurnEnd[] {
@@ -19,7 +19,7 @@ export function turnsOf(blocks: readonly AgentOutputBlock[]): TurnEnd[] {
     if (block.block.case === "text" || end === undefined) end = block;
     const next = blocks[at + 1];
     if (!next || next.inputId === block.inputId) continue;
-    // What the agent says before the first input belongs to no turn.
+    // What the agent outputs before the first input belongs to no turn.
     if (block.inputId !== "") turns.push({ sequence: block.sequence, end });
     end = undefined;
   }

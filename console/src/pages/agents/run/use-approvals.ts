@@ -5,15 +5,15 @@ import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 
 const ENDED = [ApprovalState.APPROVED, ApprovalState.DENIED, ApprovalState.EXPIRED, ApprovalState.CANCELLED];
 
-/** Decided ones that are shown of a run: the newest. */
+/** Maximum decided approvals of a run that are shown, newest first. */
 const MOST_ENDED = 100;
 
-/** Most that wait of one run and are shown: a page of the contract. */
+/** Maximum pending approvals of a run that are shown: one page of the contract. */
 const MOST_PENDING = 100;
 
 /**
- * Reads what a run asks for and what was decided of it, by which its conversation shows each where it was asked.
- * @param waiting the ids of those that wait, as the run tells
+ * Reads a run's pending and decided approvals, which its conversation shows where they were requested.
+ * @param waiting the ids of the pending approvals, as the run reports them
  */
 export function useApprovals(runId: string, waiting: readonly string[]) {
   const pending = useQuery(
@@ -29,11 +29,11 @@ export function useApprovals(runId: string, waiting: readonly string[]) {
     pagination: { pageSize: MOST_ENDED },
   });
   const read = pending.data?.approvals;
-  // What was read before the last question may have an earlier one, which is decided.
+  // A result from before the last request may still contain an approval that has since been decided.
   const asked = useMemo(() => read?.filter(({ id }) => waiting.includes(id)), [read, waiting]);
   const decided = ended.data?.approvals;
   const approvals = useMemo(
-    // One that both lists have was decided between them.
+    // An approval in both lists was decided between the two calls.
     () => [...new Map([...(asked ?? []), ...(decided ?? [])].map((each) => [each.id, each])).values()],
     [asked, decided],
   );

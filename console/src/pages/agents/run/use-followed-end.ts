@@ -1,18 +1,18 @@
 import { useLayoutEffect, useRef, useState } from "react";
 
-/** Pixels from the bottom within which a page follows what is new. */
+/** Distance from the bottom, in pixels, within which a page follows new content. */
 const BOTTOM_PIXELS = 120;
 
 /**
- * Keeps the end in sight while the person is there; one who has scrolled up is left where they are, and what comes
- * meanwhile is marked.
- * @param total how many things there are
+ * Keeps the end in view while the person is there. A person who has scrolled up is not moved, and what arrives in the
+ * meantime is marked.
+ * @param total number of items
  */
 export function useFollowedEnd(total: number) {
   const content = useRef<HTMLDivElement>(null);
   const newest = useRef(total);
   newest.current = total;
-  /** How many things there were when the person scrolled up; undefined before. */
+  /** Number of items when the person scrolled up; undefined before that. */
   const [mark, setMark] = useState<number>();
   const [isAway, setAway] = useState(false);
   useLayoutEffect(() => {
@@ -21,20 +21,20 @@ export function useFollowedEnd(total: number) {
     const page = document.documentElement;
     const follow = (follows: boolean) => {
       isAtEnd = follows;
-      // The browser holds a person who reads further up where they are; at the end that would look like scrolling up,
-      // when earlier things make room for new ones.
+      // Scroll anchoring helps a person who reads further up. At the end it would look like scrolling up whenever
+      // earlier items shrink.
       page.style.overflowAnchor = follows ? "none" : "";
     };
     follow(true);
     const look = () => {
       const isNear = page.scrollHeight - page.clientHeight - window.scrollY < BOTTOM_PIXELS;
-      // Who does not scroll up does not leave: what has come below was not there before.
+      // Only scrolling up leaves the end: content that arrived below was not there before.
       const isStill = isNear || (isAtEnd && window.scrollY >= last);
       last = window.scrollY;
       if (isStill === isAtEnd) return;
       follow(isStill);
       setAway(!isAtEnd);
-      // What came meanwhile stays marked until the person leaves the end again.
+      // New items remain marked until the person leaves the end again.
       const now = newest.current;
       setMark((before) => (!isAtEnd ? now : before === now ? undefined : before));
     };
@@ -51,9 +51,9 @@ export function useFollowedEnd(total: number) {
   }, []);
   return {
     content,
-    /** The number of the first thing that came since the person scrolled up, from 0; undefined where none has. */
+    /** Index of the first item that arrived after the person scrolled up; undefined for none. */
     firstNew: mark !== undefined && mark < total ? mark : undefined,
-    /** How many have come and are out of sight. */
+    /** Number of new items that are not visible. */
     newCount: isAway && mark !== undefined ? Math.max(0, total - mark) : 0,
     toEnd: () => window.scrollTo({ top: document.documentElement.scrollHeight }),
   };

@@ -14,12 +14,12 @@ import { type StreamState, useStream } from "../../../api/stream.ts";
 
 const agents = createClient(AgentService, transport);
 
-/** What a page has of a run's conversation. */
+/** What a page knows of a run's conversation. */
 interface Conversation {
   readonly run: AgentExecution | undefined;
   /** The folded blocks by their sequence. */
   readonly blocks: readonly AgentOutputBlock[];
-  /** How far the stream has come. */
+  /** The position in the stream. */
   readonly lastSequence: bigint;
 }
 
@@ -28,19 +28,19 @@ const NOTHING: Conversation = { run: undefined, blocks: [], lastSequence: 0n };
 const keyOf = (runId: string) => ["run", runId, "conversation"] as const;
 const inputsKey = (runId: string) => ["run", runId, "inputs"] as const;
 
-/** Most pages of inputs that are read; older ones are many thousands of blocks away. */
+/** Maximum pages of inputs that are read; older ones are many thousands of blocks away. */
 const MOST_PAGES = 20;
 
-/** The queue of a run and what was sent before. */
+/** The queue of a run, and earlier inputs. */
 export interface Inputs {
   /** All inputs in the order in which they were stored. */
   readonly inputs: readonly AgentInput[];
-  /** Those that wait, in the order of their delivery. */
+  /** Waiting inputs, in the order of their delivery. */
   readonly queue: readonly AgentInput[];
   readonly queueRevision: bigint;
 }
 
-/** Takes a message of the stream into what the page has: a folded block takes the place of the one with its number. */
+/** Applies a message of the stream: a folded block replaces the one with the same number. */
 function taken(before: Conversation, { news }: WatchAgentExecutionResponse): Conversation {
   if (news.case === "agentExecution") return { ...before, run: news.value };
   if (news.case !== "block") return before;
@@ -56,11 +56,11 @@ function taken(before: Conversation, { news }: WatchAgentExecutionResponse): Con
   return { ...before, blocks, lastSequence };
 }
 
-/** Follows a run: its conversation by a stream, which goes on where it was cut, and its inputs as they change. */
+/** Follows a run: its conversation by a stream, which resumes after interruptions, and its inputs as they change. */
 export function useRun(runId: string) {
   const conversation = useQuery({
     queryKey: keyOf(runId),
-    // The stream alone brings more: a reading leaves what is there.
+    // Only the stream adds content; a refetch keeps what is there.
     queryFn: () => queries.getQueryData<Conversation>(keyOf(runId)) ?? NOTHING,
     staleTime: Number.POSITIVE_INFINITY,
     refetchInterval: false,
@@ -86,7 +86,7 @@ export function useRun(runId: string) {
       ),
     onMessage(message) {
       queries.setQueryData<Conversation>(keyOf(runId), (before) => taken(before ?? NOTHING, message));
-      // A changed run may have taken an input out of its queue.
+      // The run may have taken an input out of its queue.
       if (message.news.case === "agentExecution")
         void queries.invalidateQueries({ queryKey: inputsKey(runId) });
     },
@@ -112,7 +112,7 @@ export const refreshInputs = (runId: string) => queries.invalidateQueries({ quer
 async function readInputs(agentExecutionId: string): Promise<Inputs> {
   const inputs: AgentInput[] = [];
   let token = "";
-  // The queue first: what is delivered meanwhile is past then, and shown once.
+  // Reads the queue first: inputs delivered in the meantime then count as past, and appear once.
   const { inputs: waiting, queueRevision } = await agents.listAgentInputs({
     agentExecutionId,
     pagination: { pageSize: 100 },

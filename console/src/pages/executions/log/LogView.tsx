@@ -7,7 +7,7 @@ import { useDrawnRange } from "../../../parts/use-drawn-range.ts";
 import type { LogLine } from "./log-text.ts";
 import { useLog } from "./use-log.ts";
 
-/** Pixels of a line (executions.css). */
+/** Height of a line in pixels (executions.css). */
 const LINE_HEIGHT = 18;
 
 interface LogViewProps {
@@ -16,11 +16,11 @@ interface LogViewProps {
   readonly attempt: number;
   /** The name of the file to download. */
   readonly fileName: string;
-  /** Whether the action prints no more. */
+  /** True when the action prints no more. */
   readonly isOver: boolean;
 }
 
-/** Shows what a step prints: the lines in sight are drawn, the end is followed until somebody scrolls up. */
+/** Shows the output of a step. It renders only the visible lines, and follows the end until somebody scrolls up. */
 export function LogView({ actionId, stepIndex, attempt, fileName, isOver }: LogViewProps) {
   const { log, version, state, error } = useLog({ actionId, stepIndex, attempt, isOver });
   const [text, setText] = useState("");
@@ -44,7 +44,9 @@ export function LogView({ actionId, stepIndex, attempt, fileName, isOver }: LogV
     frame.current?.scrollTo({ top: Math.max(0, line * LINE_HEIGHT - 120) });
   }, [line, text]);
   const last = useRef({ scrollTop: 0, scrollHeight: 0, clientHeight: 0 });
-  /** Lets go of the end where somebody has scrolled up, by whatever means; lines that are gone and a higher frame are none. */
+  /**
+   * Stops following the end once somebody scrolls up in whatever way; removed lines and a taller frame do not count.
+   */
   const onScroll = (element: HTMLDivElement) => {
     const { scrollTop, scrollHeight, clientHeight } = element;
     const before = last.current;
@@ -140,14 +142,14 @@ export function LogView({ actionId, stepIndex, attempt, fileName, isOver }: LogV
   );
 }
 
-/** Returns the places of the lines that have a text, whatever the case of its letters. */
+/** Returns the indexes of the lines that contain a text, ignoring case. */
 function matchesOf(lines: readonly LogLine[], text: string): number[] {
   if (text === "") return [];
   const wanted = text.toLowerCase();
   return lines.flatMap((line, at) => (line.text.toLowerCase().includes(wanted) ? [at] : []));
 }
 
-/** A line in which what was searched is marked. */
+/** A line with the matches of the search highlighted. */
 function Marked({ text, wanted }: { readonly text: string; readonly wanted: string }) {
   const at = wanted === "" ? -1 : text.toLowerCase().indexOf(wanted.toLowerCase());
   if (at === -1) return <span>{text}</span>;

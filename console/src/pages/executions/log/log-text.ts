@@ -1,28 +1,28 @@
 /** A line of a log as it is shown. */
 export interface LogLine {
   readonly text: string;
-  /** Said by the page and not by the step, such as that a part is missing. */
+  /** True for a note of the page itself, such as that a part is missing. */
   readonly isNote: boolean;
 }
 
-/** Most characters of a line that is shown; the file to download has all of it. */
+/** Maximum characters of a line that are shown; the downloaded file has all of them. */
 const MAX_LINE_LENGTH = 2_000;
 
-/** Characters from which on a line without an end is taken as ended, so that it is not read again with each piece. */
+/** Characters after which an unterminated line counts as ended, so that it is not processed again with each piece. */
 const MAX_OPEN_LENGTH = 16_384;
 
-/** Sequences by which programs steer terminals: colours, cursors, titles of windows, and what begins and does not end. */
+/** Terminal escape sequences: colours, cursors, window titles, and unterminated ones. */
 const SEQUENCES =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are what it is about
   /\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|\x9b[0-?]*[ -/]*[@-~]/g;
 
-/** Characters without a picture, and those that hide or reorder what is read. */
+/** Characters that are invisible, or that hide or reorder text. */
 const HIDDEN = /[\p{Cc}\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu;
 
-/** Returns a line as it is safe to read: without sequences for terminals, and hidden characters made visible. */
+/** Returns a line that is safe to read: without terminal sequences, and with hidden characters made visible. */
 export function readableLine(line: string): string {
   const plain = line.replace(SEQUENCES, "");
-  // What a program wrote over, such as a bar of its progress, a terminal shows no more.
+  // Like a terminal, omits what the program overwrote, such as a progress bar.
   const last = plain.replace(/\r+$/, "");
   const shown = last.slice(last.lastIndexOf("\r") + 1);
   const readable = shown.replace(HIDDEN, (character) => (character === "\t" ? "    " : pictureOf(character)));
@@ -36,18 +36,18 @@ const pictureOf = (character: string): string => {
 
 /** The log of one step, as far as the page has read it. */
 export interface LogText {
-  /** Takes a piece of what the step printed, which may end within a line or a character. */
+  /** Adds a piece of the step's output, which may end within a line or a character. */
   add(piece: { readonly offset: number; readonly data: Uint8Array; readonly attempt: number }): void;
   readonly lines: readonly LogLine[];
-  /** Bytes of the step's output that were read or left out, from which on it is asked for. */
+  /** Bytes of the step's output that were read or skipped: the offset for the next request. */
   readonly offset: number;
   /** Changes with each piece. */
   readonly version: number;
-  /** Returns what was printed, as it came. */
+  /** Returns the output unchanged. */
   bytes(): Blob;
 }
 
-/** Creates the log of a step, of which nothing has been read. */
+/** Creates an empty log. */
 export function createLogText(): LogText {
   let decoder = new TextDecoder();
   let pieces: Uint8Array<ArrayBuffer>[] = [];
@@ -65,7 +65,7 @@ export function createLogText(): LogText {
   };
   const addText = (text: string) => {
     const [first = "", ...more] = (rest + text).split("\n");
-    // A line without an end is there already: the rest of it takes its place.
+    // Replaces the unterminated line by its continuation.
     if (rest !== "" && lines.length > 0) lines.pop();
     const all = [first, ...more];
     rest = all.pop() ?? "";
@@ -79,7 +79,7 @@ export function createLogText(): LogText {
       if (piece.attempt > attempt && offset > 0) restart();
       attempt = Math.max(attempt, piece.attempt);
       const read = offset - piece.offset;
-      // What was read already comes again where two readers overlap.
+      // Two overlapping readers may deliver the same bytes.
       if (piece.attempt < attempt || piece.data.length <= read) return;
       if (read < 0) {
         rest = "";

@@ -8,7 +8,7 @@ import { createLogText, type LogText } from "./log-text.ts";
 
 const workflows = createClient(WorkflowService, transport);
 
-/** What a log belongs to. */
+/** Identifies a log. */
 interface LogPlace {
   readonly actionId: string;
   readonly stepIndex: number;
@@ -17,8 +17,8 @@ interface LogPlace {
 }
 
 /**
- * Follows the log of a step: by a stream, which goes on after the last byte that the page has, and while all places for
- * streams are taken by reading it now and then. The log of a page is in no cache: it may be large.
+ * Follows the log of a step by a stream, which resumes after the last byte that the page has, or by polling while all
+ * stream slots are taken. The log is not in the query cache, since it may be large.
  */
 export function useLog({ actionId, stepIndex, attempt, isOver }: LogPlace): {
   readonly log: LogText;
@@ -40,7 +40,7 @@ export function useLog({ actionId, stepIndex, attempt, isOver }: LogPlace): {
     afterOffset: BigInt(log.offset),
     follow,
   });
-  // Read once more at the end: it may come before the last pieces of the stream.
+  // Changes at the end: the end may be known before the stream's last pieces arrive.
   const pollKey = ["log", actionId, stepIndex, attempt, isOver];
   const reading = useQuery({
     queryKey: pollKey,
@@ -52,7 +52,7 @@ export function useLog({ actionId, stepIndex, attempt, isOver }: LogPlace): {
     },
   });
   const state = useStream<StreamActionLogsResponse>({
-    // What has ended is read once, which takes no place of a stream.
+    // A finished log is read once, which needs no stream slot.
     key: isOver ? undefined : `${actionId} ${stepIndex} ${attempt}`,
     slot: "page",
     pollKey,
@@ -63,7 +63,7 @@ export function useLog({ actionId, stepIndex, attempt, isOver }: LogPlace): {
   return { log, version, state: isOver ? "ended" : state, error: reading.error };
 }
 
-/** Tells of many changes once for each picture that the browser draws. */
+/** Combines many changes into one notification per animation frame. */
 function createGathering(tell: () => void) {
   let frame: number | undefined;
   return {

@@ -15,7 +15,7 @@ const KINDS = [
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "");
 
-/** Returns the variables of lines such as NAME=value. */
+/** Parses variables from lines such as NAME=value. */
 const variablesIn = (text: string) =>
   Object.fromEntries(
     lines(text).map((line) => {
@@ -34,7 +34,7 @@ const isSameAgent = (one: Agent, other: Agent): boolean =>
     other.definition ?? create(AgentDefinitionSchema),
   );
 
-/** The form of an agent that administrators define: a new one, or a change of one. */
+/** The form to create or change an agent that administrators define. */
 export function AgentForm({
   agent: stored,
   onDone,
@@ -43,7 +43,7 @@ export function AgentForm({
   readonly agent: Agent | undefined;
   readonly onDone: () => void;
 }) {
-  // What others save while it is open is shown by the notice, and not taken for what was typed here.
+  // A notice shows what others save while the form is open; it must not count as typed here.
   const [agent] = useState(stored);
   const before = agent?.definition;
   const [name, setName] = useState(agent?.name ?? "");
@@ -64,7 +64,8 @@ export function AgentForm({
     const definition = create(AgentDefinitionSchema, {
       kind,
       command,
-      // Lines cannot say all that there may be, such as an argument of several lines: what was not changed stays.
+      // Lines cannot express every value, such as an argument of several lines: unchanged fields keep the stored
+      // value.
       arguments: before && words === wordsBefore ? before.arguments : lines(words),
       variables: before && variables === variablesBefore ? before.variables : variablesIn(variables),
     });

@@ -11,7 +11,7 @@ import type { PartProps } from "../Organization.tsx";
 import { AgentForm } from "./AgentForm.tsx";
 import { Presets } from "./Presets.tsx";
 
-/** The agents that runs may use: those that administrators define, and how the operator adds others. */
+/** Lists the agents that runs may use: those that administrators define, and how the operator adds others. */
 export function AgentList({ isAdministrator }: PartProps) {
   const agents = useInfiniteQuery(AgentService.method.listAgents, FIRST_PAGE, BY_PAGE);
   const reread = () => void agents.refetch();

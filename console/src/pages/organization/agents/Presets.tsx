@@ -3,7 +3,7 @@ import { DataTable } from "../../../parts/DataTable.tsx";
 import { Loaded } from "../../../parts/Loaded.tsx";
 import { Empty, Section } from "../../../parts/Page.tsx";
 
-/** The programs that `agent add --preset` knows by a name, as `agent presets` lists them. */
+/** Lists the programs that `agent add --preset` knows by name, like `agent presets` does. */
 export function Presets() {
   const presets = useQuery({
     queryKey: ["presets"],
@@ -14,7 +14,7 @@ export function Presets() {
   });
   return (
     <Section title="Presets" count={presets.data?.length}>
-      {/* A browser keeps that a script was not there until its page is loaded again. */}
+      {/* Browsers remember a failed script import until the page is reloaded. */}
       <Loaded reading={{ ...presets, refetch: () => window.location.reload() }} lines={2}>
         {(rows) =>
           rows.length === 0 ? (

@@ -5,7 +5,7 @@ import { Loaded } from "../../../parts/Loaded.tsx";
 import { Empty, Section } from "../../../parts/Page.tsx";
 import { State } from "../../../parts/State.tsx";
 
-/** What the parts of readiness are called, and what to do about each, as docs/operations.md says it. */
+/** Labels of the readiness checks, and what to do about each, as in docs/operations.md. */
 const PARTS: Readonly<Record<string, readonly [label: string, advice: string]>> = {
   draining: ["Accepts calls", "Nothing, if it is meant to stop: send callers to another server."],
   database: [
@@ -33,7 +33,7 @@ function Advice({ of }: { readonly of: string }) {
   return advice === "" ? null : <span className="dim block">{advice}</span>;
 }
 
-/** The parts of readiness, each with its state and, where it is not well, what to do. */
+/** Shows the readiness checks with their states and, for failing ones, what to do. */
 export function Checks({ checks }: { readonly checks: readonly Pick<Check, "name" | "well" | "reason">[] }) {
   return (
     <DataTable
@@ -63,7 +63,7 @@ export function Checks({ checks }: { readonly checks: readonly Pick<Check, "name
   );
 }
 
-/** What the server warns of: it keeps nobody from anything yet. */
+/** Shows the server's warnings, which do not affect anybody yet. */
 export function Warnings({ readiness }: { readonly readiness: ReturnType<typeof useReadiness> }) {
   return (
     <Section title="Warnings" count={readiness.data?.warnings?.length}>

@@ -4,15 +4,15 @@ import { Chart, type Curve } from "../../../parts/chart/Chart.tsx";
 import { Empty, Section } from "../../../parts/Page.tsx";
 import { amountOf } from "./figures.ts";
 
-/** Readings that are kept: an hour of one each five seconds. */
+/** Maximum readings kept: an hour at one every five seconds. */
 const MOST = 720;
-/** Milliseconds between two readings after which nothing is known of the time between them. */
+/** Milliseconds between two readings that count as a gap. */
 const GAP_MS = 20_000;
 
-/** One curve: the figure that it follows, and which of its labels where it has several. */
+/** One curve: its figure, and the label value if the figure has several. */
 type Follows = readonly [label: string, tone: Curve["tone"], figure: string, state?: string];
 
-/** What is drawn, each with its unit by UCUM. */
+/** The charts, each with its UCUM unit. */
 const CHARTS: readonly { readonly label: string; readonly unit: string; readonly of: readonly Follows[] }[] =
   [
     {
@@ -38,16 +38,16 @@ const CHARTS: readonly { readonly label: string; readonly unit: string; readonly
     },
   ];
 
-/** All curves of all charts, in one row. */
+/** All curves of all charts, in one list. */
 const FOLLOWED = CHARTS.flatMap(({ of }) => of);
 
 interface Reading {
   readonly at: number;
-  /** One for each of FOLLOWED; empty where nothing was read for a while. */
+  /** One value for each of FOLLOWED; an empty list marks a gap. */
   readonly values: readonly (number | null)[];
 }
 
-/** Keeps the followed figures of the server as they are read while the page is open. */
+/** Keeps the figures as they are read while the page is open. */
 function useReadings(health: Health, at: number): readonly Reading[] {
   const [readings, setReadings] = useState<readonly Reading[]>([]);
   useEffect(() => {
@@ -66,14 +66,14 @@ function amountIn({ server, organization }: Health, [, , name, state]: Follows):
   const found = [...server, ...organization].filter(
     (figure) => figure.name === name && (state === undefined || Object.values(figure.labels).includes(state)),
   );
-  // Where nothing has a state, the server sends no figure for it.
+  // The server omits the figure of a state that nothing has.
   const none = state !== undefined && organization.length > 0 ? 0 : null;
   return found.length === 0 ? none : found.reduce((sum, { value }) => sum + value, 0);
 }
 
 const clockText = (time: number): string => new Date(time * 1000).toLocaleTimeString("en-GB");
 
-/** Draws how the server's figures went since the page was opened. */
+/** Draws the server's figures since the page was opened. */
 export function Curves({ health, readAt }: { readonly health: Health; readonly readAt: number }) {
   const readings = useReadings(health, readAt);
   const times = useMemo(() => readings.map(({ at }) => at / 1000), [readings]);

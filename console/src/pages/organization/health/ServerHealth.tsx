@@ -21,10 +21,10 @@ import { Curves } from "./Curves.tsx";
 import { amountOf, exportLags, type FigureRow, labelsOf, rowsOf, SERVER, WORK } from "./figures.ts";
 import "../../../parts/work.css";
 
-/** Milliseconds after which the server is asked again while the page is visible. */
+/** Polling interval in milliseconds while the page is visible. */
 const AGAIN_MS = 5_000;
 
-/** How the server is: its checks with what to do, what it warns of, and its main figures in words. */
+/** Shows the health of the server: its checks with advice, its warnings, and its main figures in words. */
 export function ServerHealth({ organizationId, isAdministrator }: PartProps) {
   const health = useQuery(
     OrganizationService.method.getServerHealth,
@@ -41,7 +41,7 @@ export function ServerHealth({ organizationId, isAdministrator }: PartProps) {
       </Empty>
     );
   }
-  // Without its database the server answers no call, and still tells what is wrong.
+  // Without its database the server can handle no call, but /readyz still reports the problem.
   const problems = (health.error && readiness.data?.problems) || [];
   return (
     <>

@@ -1,10 +1,10 @@
 import type { GetServerHealthResponse_Figure as Figure } from "#gen/service/v1/organization_service_pb.js";
 import { durationText } from "../../../parts/Time.tsx";
 
-/** What a figure is called on the page, by the name of its metric, and how those of several labels become one. */
+/** The label of a figure by the name of its metric, and how values of several labels are combined. */
 type Wording = readonly [name: string, label: string, of: "sum" | "max"];
 
-/** What waits and goes on in the organization, in the order in which it is asked for. */
+/** The organization's queued and running work, in the order shown. */
 export const WORK: readonly Wording[] = [
   ["chartroom_runners", "Runners", "sum"],
   ["chartroom_runner_silence_max", "Longest silence of a connected runner", "max"],
@@ -20,7 +20,7 @@ export const WORK: readonly Wording[] = [
   ["chartroom_tokens_ending", "Tokens that end within 7 days", "sum"],
 ];
 
-/** What tells whether the server is slow or full. */
+/** Figures that show whether the server is slow or full. */
 export const SERVER: readonly Wording[] = [
   ["chartroom_commit_duration_p50", "Half of all commits take at most", "max"],
   ["chartroom_commit_duration_p99", "99 of 100 commits take at most", "max"],
@@ -41,13 +41,13 @@ export interface FigureRow {
   readonly name: string;
   readonly label: string;
   readonly amount: string;
-  /** Of what the amount consists; empty where it is one. */
+  /** The parts of the amount; empty for a single one. */
   readonly parts: string;
-  /** What it is, in the server's words. */
+  /** Its description, from the server. */
   readonly description: string;
 }
 
-/** Returns those figures that a page has words for, in the order of the words; what the server does not tell is left out. */
+/** Returns the figures that have a label, in the order of the labels. Omits figures that the server does not report. */
 export function rowsOf(figures: readonly Figure[], words: readonly Wording[]): FigureRow[] {
   return words.flatMap(([name, label, of]) => {
     const found = figures.filter((figure) => figure.name === name);
@@ -64,11 +64,11 @@ export function rowsOf(figures: readonly Figure[], words: readonly Wording[]): F
   });
 }
 
-/** A copy that was never made has the age of 1970. */
+/** A backup that was never made has the age of 1970. */
 const NEVER_S = 50 * 365 * 86_400;
 const isOfNever = ({ name, value }: Figure): boolean => name === "chartroom_backup_age" && value > NEVER_S;
 
-/** Returns what a figure is of, in words, such as `agent, queued`; empty without labels. */
+/** Returns the labels of a figure in words, such as `agent, queued`; empty without labels. */
 export function labelsOf({ labels }: Figure): string {
   return Object.entries(labels)
     .sort(([one], [other]) => (one < other ? -1 : 1))
@@ -80,7 +80,7 @@ export function labelsOf({ labels }: Figure): string {
 export interface ExportLag {
   readonly target: string;
   readonly rows: string;
-  /** How long the oldest of them waits. */
+  /** How long the oldest of them has been waiting. */
   readonly oldest: string;
 }
 

@@ -9,7 +9,7 @@ interface FieldRowProps {
   readonly onChange: (value: string) => void;
 }
 
-/** One field of the policies: what it is, where it binds, and its value. */
+/** Shows one policy field: its name, where it applies, and its value. */
 export function FieldRow({
   field: { path, label, binds, kind },
   value,

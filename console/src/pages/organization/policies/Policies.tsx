@@ -24,12 +24,15 @@ import { RetentionPreview } from "./RetentionPreview.tsx";
 import { changeOf, type Typed, typedOf } from "./typed.ts";
 import "../../../parts/work.css";
 
-/** The policies as a form: each field says where it binds, and what a change does is shown before it is made. */
+/**
+ * Shows the policies as a form: each field says where it applies, and the effects of a change are shown before it is
+ * made.
+ */
 export function Policies({ organizationId, isAdministrator }: PartProps) {
   const policies = useQuery(
     OrganizationService.method.getOrganizationPolicies,
     { organizationId },
-    // What is typed is kept: another administrator's change is seen at the next visit.
+    // Keeps what is typed: another administrator's change appears at the next visit.
     { refetchInterval: false, staleTime: 0, refetchOnWindowFocus: false },
   );
   return (
@@ -45,7 +48,7 @@ export function Policies({ organizationId, isAdministrator }: PartProps) {
             />
             {isAdministrator && (
               <RetentionPreview
-                // What was counted under another policy is no longer true.
+                // Amounts that were counted under another policy are no longer valid.
                 key={read.retention ? toJsonString(RetentionPolicySchema, read.retention) : ""}
                 organizationId={organizationId}
               />
@@ -65,7 +68,7 @@ interface PolicyFormProps extends PartProps {
 function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: PolicyFormProps) {
   const saved = typedOf(toJson(OrganizationPoliciesSchema, policies));
   const [edits, setEdits] = useState<Typed>({});
-  /** What was saved of each field when somebody began to change it. */
+  /** The saved value of each field when somebody began to change it. */
   const [begun, setBegun] = useState<Typed>({});
   const [unreadable, setUnreadable] = useState<Error>();
   const [change, setChange] = useState<UpdateOrganizationPoliciesRequest>();
@@ -75,7 +78,7 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
   });
   const save = (sent: UpdateOrganizationPoliciesRequest) =>
     update.mutate(sent, {
-      // Not called when something was edited meanwhile, which stays.
+      // Not called when something was edited in the meantime, so the edit is kept.
       onSuccess() {
         forget();
         setChange(undefined);
@@ -88,12 +91,12 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
   };
   const typed = { ...saved, ...edits };
   const changed = Object.keys(typed).filter((path) => typed[path] !== saved[path]);
-  // Those that others have changed, too.
+  // Fields that others have changed as well.
   const others = POLICY_FIELDS.filter(({ path }) => changed.includes(path) && begun[path] !== saved[path]);
   const edit = (path: string, value: string) => {
     const { [path]: _, ...otherEdits } = edits;
     const { [path]: first = saved[path] ?? "", ...otherBegun } = begun;
-    // What is as it was saved is no change, whatever others make of it later.
+    // A field with the saved value is unchanged, whatever others do to it later.
     const isBack = value === saved[path];
     setEdits(isBack ? otherEdits : { ...otherEdits, [path]: value });
     setBegun(isBack ? otherBegun : { ...otherBegun, [path]: first });

@@ -5,7 +5,7 @@ import {
 } from "#gen/service/v1/organization_service_pb.js";
 import { State } from "../../../parts/State.tsx";
 
-/** The kinds of resources in words, one and several. */
+/** The kinds of resources in words, singular and plural. */
 export const KINDS: Readonly<Record<string, readonly [one: string, more: string]>> = {
   workflow: ["workflow", "workflows"],
   environment: ["environment", "environments"],
@@ -17,7 +17,7 @@ export const KINDS: Readonly<Record<string, readonly [one: string, more: string]
   event: ["event", "events"],
 };
 
-/** What a change of policies would do to what is there. */
+/** Shows what a change of policies would do to existing resources. */
 export function PolicyEffects({ preview }: { readonly preview: PreviewOrganizationPoliciesResponse }) {
   return (
     <div className="stack" role="status">

@@ -13,9 +13,9 @@ import { Ago } from "../../../parts/Time.tsx";
 import { wordsOf } from "../words.ts";
 import { KINDS } from "./PolicyEffects.tsx";
 
-/** What retention removes under the policies as they are stored: what, how many, how many bytes. */
+/** Shows what retention removes under the stored policies: kinds, amounts, and bytes. */
 export function RetentionPreview({ organizationId }: { readonly organizationId: string }) {
-  // Asked for by a click: it looks at thousands of rows.
+  // Runs only on a click, since it reads thousands of rows.
   const preview = useMutation(OrganizationService.method.previewRetention);
   return (
     <Section title="What retention removes now">
@@ -78,7 +78,7 @@ export function RetentionPreview({ organizationId }: { readonly organizationId: 
   );
 }
 
-/** Kinds of which a count is of each workflow, and not of the organization. */
+/** Kinds whose limit is a count per workflow instead of per organization. */
 const OF_WORKFLOWS: ReadonlySet<string> = new Set(["workflow_execution", "trigger_event"]);
 
 function keptText({ resourceType, kept }: PreviewRetentionResponse_Kind): string {

@@ -1,11 +1,11 @@
-/** How a field is shown and typed. */
+/** How a field is shown and entered. */
 export type FieldKind =
   | { readonly case: "switch" }
   | { readonly case: "count" }
-  /** A length of time, typed in a unit of so many seconds; empty means none. */
+  /** A duration, typed in a unit with its seconds; empty means none. */
   | { readonly case: "span"; readonly unit: "hours" | "days"; readonly seconds: number }
   | { readonly case: "text" }
-  /** A list, one line for each. */
+  /** A list, one entry per line. */
   | { readonly case: "lines" }
   | { readonly case: "choice"; readonly choices: readonly (readonly [value: string, label: string])[] }
   /** A message, typed as JSON; empty means unset. */
@@ -16,7 +16,7 @@ export interface PolicyField {
   /** Path in JSON names. */
   readonly path: string;
   readonly label: string;
-  /** Where the field binds. */
+  /** Where the field applies. */
   readonly binds: string;
   readonly kind: FieldKind;
 }
@@ -33,7 +33,7 @@ const NEW = "Binds where an environment is created.";
 const RUNNERS = "Handed to runners with each piece of work, which fail what they cannot keep to.";
 const AGENTS = "Binds where workflows are written and started, and agents started.";
 
-/** The fields of the form by their groups; docs/policies.md says the same of each. */
+/** The fields of the form by group; docs/policies.md describes each in the same way. */
 export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: readonly PolicyField[] }[] = [
   {
     title: "Environments",

@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { type FieldKind, POLICY_FIELDS } from "./fields.ts";
 
-/** Values as they are typed, by path: every one is a text. */
+/** Typed values by path, all of them text. */
 export type Typed = Readonly<Record<string, string>>;
 
 /** Returns the policies as the form shows them. @param json of OrganizationPolicies */
@@ -11,8 +11,8 @@ export function typedOf(json: JsonValue): Typed {
 
 /**
  * Returns the change from one state of the form to another, as JSON of UpdateOrganizationPoliciesRequest; undefined
- * without one.
- * @throws Error with the field's label for a text that is no JSON
+ * for none.
+ * @throws Error with the field's label for text that is not JSON
  */
 export function changeOf(before: Typed, after: Typed): { readonly [name: string]: JsonValue } | undefined {
   const change: { [name: string]: JsonValue } = {};
@@ -49,7 +49,7 @@ function textOf(value: JsonValue | undefined, kind: FieldKind): string {
   }
 }
 
-/** Returns undefined for what is cleared. */
+/** Returns undefined for a cleared field. */
 function parsed(text: string, label: string, kind: FieldKind): JsonValue | undefined {
   const trimmed = text.trim();
   switch (kind.case) {

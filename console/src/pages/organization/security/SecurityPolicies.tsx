@@ -14,7 +14,7 @@ import { Ago } from "../../../parts/Time.tsx";
 import type { PartProps } from "../Organization.tsx";
 import { SecurityPolicyForm } from "./SecurityPolicyForm.tsx";
 
-/** The security policies: which programs may start in environments, and which policy new environments get. */
+/** Shows the security policies: which programs may start in environments, and the policy of new environments. */
 export function SecurityPolicies({ organizationId, isAdministrator }: PartProps) {
   const policies = useInfiniteQuery(SecurityService.method.listSecurityPolicies, FIRST_PAGE, BY_PAGE);
   const organization = useQuery(OrganizationService.method.getOrganizationPolicies, { organizationId });
@@ -117,7 +117,7 @@ export function SecurityPolicies({ organizationId, isAdministrator }: PartProps)
   );
 }
 
-/** How many programs a policy refuses and notes; what cannot be enforced is named. */
+/** Returns how many programs a policy blocks and logs, and what cannot be enforced. */
 function programsOf({ spec }: SecurityPolicy) {
   const rules = spec?.executables?.rules ?? [];
   const count = (effect: Effect) => rules.filter((rule) => rule.effect === effect).length;

@@ -33,9 +33,9 @@ interface SecurityPolicyFormProps {
   readonly onDone: () => void;
 }
 
-/** The form of a security policy: the programs that are refused, and those that are noted. */
+/** The form of a security policy: the programs to block, and those to log. */
 export function SecurityPolicyForm({ organizationId, policy: stored, onDone }: SecurityPolicyFormProps) {
-  // What others save while it is open is shown by the notice, and not taken for what was typed here.
+  // A notice shows what others save while the form is open; it must not count as typed here.
   const [policy] = useState(stored);
   const before = { blocked: pathsOf(policy, Effect.BLOCK), noted: pathsOf(policy, Effect.AUDIT) };
   const [name, setName] = useState(policy?.metadata?.name ?? "");
@@ -60,7 +60,7 @@ export function SecurityPolicyForm({ organizationId, policy: stored, onDone }: S
       rules: [
         ...rulesOf(blocked, Effect.BLOCK),
         ...rulesOf(noted, Effect.AUDIT),
-        // What the form does not show stays as it is.
+        // Rules that the form does not show do not change.
         ...(spec?.executables?.rules ?? []).filter(
           ({ effect }) => effect !== Effect.BLOCK && effect !== Effect.AUDIT,
         ),

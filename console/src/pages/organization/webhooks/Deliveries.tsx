@@ -40,10 +40,10 @@ const STATE_NAMES = new Map(
     .map((value) => [DeliveryState[value].toLowerCase(), value]),
 );
 
-/** How often the ledger is read again: what is sent makes no events. */
+/** Polling interval of the ledger: deliveries cause no events. */
 const READ_MS = 3_000;
 
-/** The ledger of a webhook: each event, what came of sending it, and a button that sends it again. */
+/** Shows the ledger of a webhook: each event, the result of its delivery, and a button to redeliver it. */
 export function Deliveries({ subscriptionId }: { readonly subscriptionId: string }) {
   const { state: chosen = "" } = useSearch({ from: "/organization" });
   const navigate = useNavigate({ from: "/organization" });
@@ -152,7 +152,7 @@ export function Deliveries({ subscriptionId }: { readonly subscriptionId: string
   );
 }
 
-/** How far a delivery is, with the verdict on its last attempt and the time of the next. */
+/** Shows the state of a delivery, the verdict on its last attempt and the time of the next. */
 function Standing({ entry: { state, attempts, nextAttemptAt } }: { readonly entry: EventDelivery }) {
   const [tone, word] = STATES[state];
   const last = attempts.at(-1);

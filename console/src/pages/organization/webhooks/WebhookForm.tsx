@@ -9,7 +9,7 @@ import { ShownOnce } from "../../../parts/ShownOnce.tsx";
 
 const subscriptions = createClient(EventSubscriptionService, transport);
 
-/** What people wait for, as a new webhook sends it. */
+/** The events that people wait for: the default of a new webhook. */
 const USUAL = [
   "agent_execution.waits_for_input",
   "approval.asked",
@@ -17,7 +17,7 @@ const USUAL = [
   "workflow_execution.failed",
 ];
 
-/** Makes a webhook and shows its secret once, or changes one. The address is kept nowhere in the page. */
+/** Creates a webhook and shows its secret once, or changes a webhook. The page does not keep the address. */
 export function WebhookForm({
   subscription,
   onDone,

@@ -32,7 +32,7 @@ const STATES: Readonly<Record<SubscriptionState, readonly [Tone, string]>> = {
   [SubscriptionState.PAUSED_BY_SERVER]: ["failed", "Paused by the server"],
 };
 
-/** The subscriptions by which events are sent to addresses outside, or the ledger of one of them. */
+/** Lists the subscriptions that send events to external addresses, or shows the ledger of one. */
 export function Webhooks({ isAdministrator }: PartProps) {
   const { id } = useSearch({ from: "/organization" });
   if (!isAdministrator) {
@@ -140,7 +140,7 @@ function Name({ subscription: { id, name, target } }: { readonly subscription: E
   );
 }
 
-/** Whether events are sent, and since when they are not taken. */
+/** Shows whether events are sent, and since when the target has been failing. */
 function Standing({ subscription }: { readonly subscription: EventSubscription }) {
   const [tone, word] = STATES[subscription.state];
   return (
@@ -155,7 +155,7 @@ function Standing({ subscription }: { readonly subscription: EventSubscription }
   );
 }
 
-/** Makes another secret and shows it once. It is in no cache, and gone from the page when it is closed. */
+/** Creates another secret and shows it once. No cache contains it, and closing removes it from the page. */
 function NewSecret({
   subscription: { id },
   onDone,

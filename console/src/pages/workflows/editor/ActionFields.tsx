@@ -18,7 +18,7 @@ import { emptyStep, STEP_KINDS, StepFields } from "./StepFields.tsx";
 
 const MINUTE_MS = 60_000;
 
-/** Most steps of an action (contract). */
+/** Maximum steps of an action (contract). */
 const MAX_STEPS = 50;
 
 interface ActionFieldsProps {
@@ -26,11 +26,11 @@ interface ActionFieldsProps {
   readonly path: string;
   readonly action: WorkflowAction;
   readonly onChange: (action: WorkflowAction) => void;
-  /** The report has no repository, so that it opens no pull request. */
+  /** True for the report, which has no repository and so opens no pull request. */
   readonly isReport?: boolean;
 }
 
-/** What is done in each repository: the steps in their order, and the limits. */
+/** Edits what is done in each repository: the steps in order, and the limits. */
 export function ActionFields({ path, action, onChange, isReport = false }: ActionFieldsProps) {
   const { steps } = action;
   const limits = action.limits ?? create(LimitsSchema);

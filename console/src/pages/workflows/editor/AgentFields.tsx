@@ -8,7 +8,7 @@ import { ServiceAccountPicker } from "../../../parts/pickers/ServiceAccountPicke
 import { useAgents } from "../../../parts/pickers/use-agents.ts";
 import type { Draft } from "./draft.ts";
 
-/** Whom executions run as, and which agent carries out steps for agents. */
+/** Edits the subject that executions run as, and the agent for their agent steps. */
 export function AgentFields({
   draft,
   onChange,

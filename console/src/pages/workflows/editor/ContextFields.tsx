@@ -12,7 +12,7 @@ import { ChoiceField, LongField, PartBreach, removed, TextField } from "../../..
 import { ProjectName, ProjectPicker } from "../../../parts/pickers/ProjectPicker.tsx";
 import { useClasses } from "../../../parts/pickers/use-classes.ts";
 
-/** Where actions run, as the form offers it. */
+/** The kinds of context that the form offers. */
 type Kind = "urls" | "search" | "projects" | "agent" | "fromTrigger";
 
 const KINDS: readonly (readonly [Kind, string])[] = [
@@ -28,7 +28,7 @@ function kindOf({ context }: WorkflowTriggerContext): Kind {
   return context.value.repositorySelector.case === "repoSelector" ? "search" : "urls";
 }
 
-/** Returns a context of a kind with nothing filled in. */
+/** Returns an empty context of a kind. */
 export function emptyContext(kind: Kind): WorkflowTriggerContext {
   if (kind === "urls") {
     return repositoriesContext({
@@ -52,11 +52,11 @@ interface ContextFieldsProps {
   readonly path: string;
   readonly context: WorkflowTriggerContext;
   readonly onChange: (context: WorkflowTriggerContext) => void;
-  /** Whether an event of a pull request may bring the repository. */
+  /** True when an event of a pull request may provide the repository. */
   readonly isOfEvent: boolean;
 }
 
-/** Where an execution runs: one action for each repository or project, or one for an agent. */
+/** Edits where an execution runs: one action for each repository or project, or one for an agent. */
 export function ContextFields({ path, context, onChange, isOfEvent }: ContextFieldsProps) {
   const kind = kindOf(context);
   const chosen = context.context;
@@ -171,7 +171,7 @@ function RepositoriesFields({
   );
 }
 
-/** Addresses, one a line; lines that are empty yet are none. */
+/** Edits addresses, one per line; empty lines do not count. */
 function UrlsField({
   path,
   urls,
@@ -203,7 +203,7 @@ function UrlsField({
   );
 }
 
-/** The projects of a context by their names, and a search that adds others. */
+/** Edits the projects of a context, with a search that adds more. */
 function ProjectsField({
   path,
   ids,

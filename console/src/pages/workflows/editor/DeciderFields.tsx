@@ -6,7 +6,7 @@ import { ChoiceField, NumberField, PartBreach } from "../../../parts/fields/fiel
 import { GroupName, GroupPicker } from "../../../parts/pickers/GroupPicker.tsx";
 import { MemberPicker } from "../../../parts/pickers/MemberPicker.tsx";
 
-/** Most users and groups that decide (contract). */
+/** Maximum users and groups that decide (contract). */
 const MAX_USERS = 50;
 const MAX_GROUPS = 10;
 
@@ -23,7 +23,7 @@ interface DeciderFieldsProps {
   readonly onChange: (deciders: ApprovalDeciders) => void;
 }
 
-/** Who decides whether an approval step goes on, and how many of them must approve. */
+/** Edits who decides an approval step, and how many of them must approve. */
 export function DeciderFields({ path, deciders, onChange }: DeciderFieldsProps) {
   const { userIds, groupIds } = deciders;
   const set = (change: Partial<ApprovalDeciders>) => onChange({ ...deciders, ...change });
@@ -36,7 +36,7 @@ export function DeciderFields({ path, deciders, onChange }: DeciderFieldsProps) 
           label="Who decides"
           value={String(deciders.who || Who.STARTER_AND_ADMINISTRATORS)}
           choices={WHO}
-          // Names go with that choice alone (contract).
+          // Only that choice has names (contract).
           onChange={(who) => set({ who: Number(who), userIds: [], groupIds: [] })}
         />
         <NumberField

@@ -16,9 +16,9 @@ import { forgetUnsaved, readUnsaved, type Unsaved } from "./unsaved.ts";
 
 const workflows = createClient(WorkflowService, transport);
 
-/** Edits a workflow that is there. What others change meanwhile is no part of what is saved. */
+/** Edits an existing workflow. Saving leaves fields alone that only others have changed in the meantime. */
 export function EditWorkflow({ workflow }: { readonly workflow: Workflow }) {
-  // Each saved state begins another editor; what the server tells while one is typing does not.
+  // Each save starts a new editor; changes from the server while somebody types do not.
   const [{ unsaved, begun, round }, setState] = useState(() => {
     const unsaved = readUnsaved(workflow.id);
     return { unsaved, begun: unsaved ?? asSaved(workflow), round: 0 };
@@ -57,7 +57,7 @@ export function EditWorkflow({ workflow }: { readonly workflow: Workflow }) {
   );
 }
 
-/** Returns the beginning of an editor that has changed nothing. */
+/** Returns the initial state of an editor without changes. */
 function asSaved(workflow: Workflow): Unsaved {
   const draft = draftOf(workflow);
   return { initial: draft, draft };
@@ -65,13 +65,13 @@ function asSaved(workflow: Workflow): Unsaved {
 
 interface ReviewProps {
   readonly workflowId: string;
-  /** What the editor began with, and what was made of it. */
+  /** The initial state of the editor, and the edited one. */
   readonly initial: Draft;
   readonly edited: Draft;
   readonly onSaved: (workflow: Workflow) => void;
 }
 
-/** Shows what saving will change of the workflow as it is now, which others may have changed, and saves it. */
+/** Shows what saving will change in the current workflow, which others may have changed, and saves it. */
 function Review({ workflowId, initial, edited, onSaved }: ReviewProps) {
   const fields = changedFields(initial, edited);
   const now = useQuery({

@@ -18,20 +18,20 @@ interface EditorProps {
   /** "" for a new one. */
   readonly workflowId: string;
   readonly begun: Unsaved;
-  /** Begins again with what is saved; given where the editor begins with what was typed before. */
+  /** Starts again with the saved state; given when the editor starts with earlier unsaved text. */
   readonly onDiscard?: (() => void) | undefined;
   /** The verb of the button at the end. */
   readonly verb: string;
   readonly isBusy: boolean;
   /** Why saving failed. */
   readonly error: unknown;
-  /** Takes a draft that breaks no rule of the contract. */
+  /** Called with a draft that breaks no rule of the contract. */
   readonly onDone: (draft: Draft) => void;
 }
 
 /**
- * Edits a workflow as a form or as text, with the contract's own rules. What is typed stays in the tab until it is saved,
- * so that a reload or an expired session loses none of it.
+ * Edits a workflow as a form or as text, and checks the contract's own rules. The tab keeps what is typed until it is
+ * saved: a reload or an expired session does not lose it.
  */
 export function Editor({ workflowId, begun, onDiscard, verb, isBusy, error, onDone }: EditorProps) {
   const { initial } = begun;

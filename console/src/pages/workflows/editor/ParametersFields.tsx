@@ -4,7 +4,7 @@ import { type WorkflowParameter, WorkflowParameterSchema } from "#gen/service/v1
 import { PartBreach, removed, replaced, TextField } from "../../../parts/fields/fields.tsx";
 import { AddButton } from "../../../parts/fields/ListButtons.tsx";
 
-/** Most parameters of a workflow (contract). */
+/** Maximum parameters of a workflow (contract). */
 const MAX_PARAMETERS = 10;
 
 interface ParametersFieldsProps {
@@ -12,7 +12,7 @@ interface ParametersFieldsProps {
   readonly onChange: (parameters: WorkflowParameter[]) => void;
 }
 
-/** The parameters that a workflow declares, each with the value of starts that give none. */
+/** Edits the parameters that a workflow declares, each with its default value. */
 export function ParametersFields({ parameters, onChange }: ParametersFieldsProps) {
   return (
     <>

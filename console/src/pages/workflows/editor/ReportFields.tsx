@@ -29,7 +29,7 @@ const SOURCES = [
   ["prompt", "What an agent answers"],
 ] as const;
 
-/** Returns an output with nothing filled in. */
+/** Returns an empty output. */
 const emptyOutput = (schema: SchemaCase = "string"): OutputSpec =>
   create(OutputSpecSchema, {
     schema: { case: schema, value: {} } as never,
@@ -42,7 +42,7 @@ interface ReportFieldsProps {
   readonly onChange: (outputs: OutputSpec[]) => void;
 }
 
-/** The outputs of a report step: what each is called, what it may be, and where it comes from. */
+/** Edits the outputs of a report step: their names, types, and sources. */
 export function ReportFields({ path, outputs, onChange }: ReportFieldsProps) {
   return (
     <>
@@ -172,7 +172,7 @@ function OutputFields({
 
 type Bounds = Extract<OutputSpec["schema"], { readonly case: "integer" | "float" }>;
 
-/** Returns a type of numbers with a bound set, or taken away where it is undefined. */
+/** Returns a numeric type with a bound set, or removed when undefined. */
 function bounded(
   schema: Bounds,
   change: { readonly min?: number | undefined; readonly max?: number | undefined },
@@ -180,7 +180,7 @@ function bounded(
   const value = { ...schema.value, ...change };
   if (value.min === undefined) delete value.min;
   if (value.max === undefined) delete value.max;
-  // A whole number has no fraction, and what is typed may have one.
+  // An integer has no fraction, although one may be typed.
   if (schema.case === "integer") {
     if (value.min !== undefined) value.min = Math.trunc(value.min);
     if (value.max !== undefined) value.max = Math.trunc(value.max);

@@ -10,7 +10,7 @@ import { ReportFields } from "./ReportFields.tsx";
 /** The kinds of step. */
 export type StepKind = "task" | "agent" | "pullRequest" | "report" | "approval";
 
-/** The kinds of step in words. */
+/** The kinds of step with their labels. */
 export const STEP_KINDS: readonly (readonly [StepKind, string])[] = [
   ["task", "Run a command"],
   ["agent", "Give an agent a prompt"],
@@ -19,7 +19,7 @@ export const STEP_KINDS: readonly (readonly [StepKind, string])[] = [
   ["approval", "Wait for approval"],
 ];
 
-/** Returns a step of a kind with nothing filled in. */
+/** Returns an empty step of a kind. */
 export function emptyStep(kind: StepKind): WorkflowStep {
   if (kind === "report") {
     const output = {
@@ -40,7 +40,7 @@ interface StepFieldsProps {
   readonly onChange: (step: WorkflowStep) => void;
 }
 
-/** The fields of one step, by its kind. */
+/** Edits the fields of one step, by its kind. */
 export function StepFields({ path, step: { step, ...rest }, onChange }: StepFieldsProps) {
   const set = (next: WorkflowStep["step"]) => onChange({ ...rest, step: next });
   switch (step.case) {

@@ -19,7 +19,7 @@ const KINDS: readonly (readonly [Kind, string])[] = [
   ["pullRequest", "When a pull request changes"],
 ];
 
-/** Most triggers of a workflow (contract). */
+/** Maximum triggers of a workflow (contract). */
 const MAX_TRIGGERS = 10;
 
 interface TriggersFieldsProps {
@@ -27,7 +27,7 @@ interface TriggersFieldsProps {
   readonly onChange: (triggers: WorkflowTrigger[]) => void;
 }
 
-/** When the workflow starts, and where each start runs. */
+/** Edits when the workflow starts, and where each start runs. */
 export function TriggersFields({ triggers, onChange }: TriggersFieldsProps) {
   return (
     <>
@@ -73,7 +73,7 @@ export function TriggersFields({ triggers, onChange }: TriggersFieldsProps) {
   );
 }
 
-/** Returns a trigger of another kind; where it runs stays, unless only an event tells it. */
+/** Returns a trigger of another kind. It keeps the context, unless only an event provides that. */
 function withKind({ context }: WorkflowTrigger, kind: Kind): WorkflowTrigger {
   const isOfEvent = context?.context.case === "fromTrigger";
   const kept = context && (kind === "pullRequest" || !isOfEvent) ? context : emptyContext("urls");

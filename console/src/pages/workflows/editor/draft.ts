@@ -8,10 +8,10 @@ import {
   type UpdateWorkflowRequestSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
 
-/** What the editor edits: all that makes a workflow, in the message that creates one. */
+/** What the editor edits: an entire workflow, as the message that creates one. */
 export type Draft = CreateWorkflowRequest;
 
-/** Returns what a new workflow begins with: one command over repositories, started by hand. */
+/** Returns the initial content of a new workflow: one command over repositories, started manually. */
 export const newDraft = (): Draft =>
   create(CreateWorkflowRequestSchema, {
     triggers: [
@@ -31,7 +31,7 @@ export const newDraft = (): Draft =>
     },
   });
 
-/** Returns what the editor edits of a workflow that is there. */
+/** Returns the draft for an existing workflow. */
 export const draftOf = ({ metadata, spec }: Workflow): Draft =>
   clone(
     CreateWorkflowRequestSchema,
@@ -53,7 +53,7 @@ const jsonOf = (draft: Draft): JsonObject => toJson(CreateWorkflowRequestSchema,
 /** Returns a draft as text, in the contract's own JSON. */
 export const textOf = (draft: Draft): string => `${JSON.stringify(jsonOf(draft), undefined, 2)}\n`;
 
-/** Returns the draft that a text says, or why it says none. */
+/** Parses a draft from text; returns the problem if that fails. */
 export function draftFrom(text: string): { readonly draft: Draft } | { readonly problem: string } {
   try {
     return { draft: fromJson(CreateWorkflowRequestSchema, JSON.parse(text)) };
@@ -62,7 +62,7 @@ export function draftFrom(text: string): { readonly draft: Draft } | { readonly 
   }
 }
 
-/** The fields of a workflow that an update can replace, by their names in JSON. */
+/** The fields of a workflow that an update can replace, by their JSON names. */
 const FIELDS = [
   "name",
   "description",
@@ -83,13 +83,13 @@ export function changedFields(before: Draft, after: Draft): Field[] {
   return FIELDS.filter((field) => JSON.stringify(one[field]) !== JSON.stringify(other[field]));
 }
 
-/** Returns a draft with some fields of another one. */
+/** Returns a draft with some fields taken from another. */
 export const withFields = (draft: Draft, fields: readonly Field[], from: Draft): Draft => ({
   ...draft,
   ...Object.fromEntries(fields.map((field) => [field, from[field]])),
 });
 
-/** Paths of the fields that stay empty only when the mask names them (contract). */
+/** Paths that the mask must name to clear a field (contract). */
 const MASKED: Readonly<Partial<Record<Field, string>>> = {
   triggers: "triggers",
   report: "report",
@@ -98,7 +98,7 @@ const MASKED: Readonly<Partial<Record<Field, string>>> = {
   extAgentSettings: "ext_agent_settings",
 };
 
-/** Returns the request that changes fields of a workflow, and no others. */
+/** Returns the request that changes only the given fields of a workflow. */
 export function updateOf(
   workflowId: string,
   draft: Draft,

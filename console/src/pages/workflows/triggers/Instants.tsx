@@ -6,21 +6,21 @@ import { useState } from "react";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { failureOf } from "../../../api/failure.ts";
 
-/** The zone of the person's own clock. */
+/** The browser's time zone. */
 const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The names of the time zones that browsers know. */
+/** The time zones that the browser knows. */
 export const ZONES: readonly string[] = [
   ...new Set(["UTC", OWN_ZONE, ...Intl.supportedValuesOf("timeZone")]),
 ];
 
 interface InstantsProps {
   readonly cron: string;
-  /** The zone in which the expression is read. */
+  /** The time zone of the expression. */
   readonly zone: string;
 }
 
-/** Shows when an expression comes due next, in a zone that the person chooses. */
+/** Shows the next instants of an expression, in a time zone that the person chooses. */
 export function Instants({ cron, zone }: InstantsProps) {
   const [shownIn, setShownIn] = useState(OWN_ZONE);
   const [typed] = useDebouncedValue(cron, 200);

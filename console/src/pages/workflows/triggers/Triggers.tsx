@@ -6,7 +6,9 @@ import { Instants } from "./Instants.tsx";
 import { WebhookSecret } from "./WebhookSecret.tsx";
 import { WebhookTester } from "./WebhookTester.tsx";
 
-/** What starts a workflow: its triggers with what comes next, and its webhook with the secret and a tester. */
+/**
+ * Shows what starts a workflow: its triggers with their next instants, and its webhook with the secret and a tester.
+ */
 export function Triggers({ workflow }: { readonly workflow: Workflow }) {
   const triggers = workflow.spec?.triggers ?? [];
   return (

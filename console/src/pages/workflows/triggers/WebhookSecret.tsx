@@ -12,7 +12,7 @@ import { useMayChange } from "../../organization/may-change.ts";
 
 const workflows = createClient(WorkflowService, transport);
 
-/** Shows the secret of a webhook, or makes another. It is in no cache, and gone from the page when it is closed. */
+/** Shows the secret of a webhook, or creates another. No cache contains it, and closing removes it from the page. */
 export function WebhookSecret({ workflow }: { readonly workflow: Workflow }) {
   const workflowId = workflow.id;
   const mayRead = useMayChange({ creator: workflow.metadata?.creator });

@@ -12,7 +12,7 @@ import { signedHeaders } from "./signed-headers.ts";
 
 const workflows = createClient(WorkflowService, transport);
 
-/** One entry of the webhook's answer. */
+/** One entry of the webhook's response. */
 interface Answered {
   readonly triggerEventId: string;
   readonly verdict: string;
@@ -20,7 +20,7 @@ interface Answered {
   readonly workflowExecutionId: string;
 }
 
-/** The headers by which hosts say that the body is an event (docs/workflows.md). */
+/** The headers with which hosts mark the body as an event (docs/workflows.md). */
 const FORMS = [
   ["", "A call that starts the manual trigger"],
   ["x-github-event: pull_request", "An event of a pull request, as GitHub posts it"],
@@ -29,8 +29,8 @@ const FORMS = [
 ] as const;
 
 /**
- * Posts to the webhook what a sender would, signed in the page with the workflow's secret, and shows what came of it.
- * What it starts is a real execution. The secret is kept by no variable that outlives the delivery.
+ * Posts to the webhook like a sender would, signed in the page with the workflow's secret, and shows the result. It
+ * starts a real execution. No variable keeps the secret after the delivery.
  */
 export function WebhookTester({ workflowId }: { readonly workflowId: string }) {
   const [form, setForm] = useState<string>(FORMS[0][0]);

@@ -1,12 +1,12 @@
-/** What a secret begins with before the base64 of its bytes. */
+/** Prefix of a secret, before the base64 of its bytes. */
 const PREFIX = "whsec_";
 
 const base64 = (bytes: ArrayBuffer): string => btoa(String.fromCharCode(...new Uint8Array(bytes)));
 
 /**
- * Signs a delivery as Standard Webhooks says: HMAC-SHA256 over id, time and body.
+ * Signs a delivery according to Standard Webhooks: HMAC-SHA256 over id, time and body.
  *
- * @throws Error where the browser signs nothing: it does so on https and on this machine alone
+ * @throws Error when the browser cannot sign, which needs https or a server on this machine
  */
 export async function signedHeaders(secret: string, body: string): Promise<Record<string, string>> {
   if (!globalThis.isSecureContext) {

@@ -18,25 +18,25 @@ import { SentReviews } from "./SentReviews.tsx";
 import { useReviewDraft } from "./use-review-draft.ts";
 import { useShownDiff } from "./use-shown-diff.ts";
 
-/** Windows in which two columns of lines have room next to each other; in others they are below each other. */
+/** Windows wide enough for two columns of lines; in others they are below each other. */
 const SPLIT_WIDTH = "(min-width: 600px)";
 
 interface ChangesProps {
   readonly runId: string;
   readonly environmentId: string;
-  /** True while the agent works, whose turn the diff does not know yet. */
+  /** True while the agent works on a turn, which the diff does not contain yet. */
   readonly isWorking: boolean;
-  /** The digest of the newest diff since the checkout, as the run's stream tells it. */
+  /** The digest of the newest diff since the checkout, as the run's stream reports it. */
   readonly streamed: string;
-  /** Grows with each report of the runner that changes any diff of the run. */
+  /** Increases with each report of the runner that changes one of the run's diffs. */
   readonly version: string;
 }
 
-/** What a run changed: its files and their lines, on which comments are made and sent as one review. */
+/** Shows what a run changed: its files and lines. Comments on them are sent as one review. */
 export function Changes({ runId, environmentId, isWorking, streamed, version }: ChangesProps) {
   const { base } = useSearch({ from: "/agents/$runId" });
   const review = useReviewDraft(runId);
-  // Compared with something else it is another diff: nothing of the last one stays.
+  // The key resets all state when the base of the comparison changes.
   return (
     <Diff
       key={base ?? ""}
@@ -45,7 +45,7 @@ export function Changes({ runId, environmentId, isWorking, streamed, version }: 
       base={base === "turn" ? DiffBase.LAST_TURN : DiffBase.ENVIRONMENT}
       review={review}
       isWorking={isWorking}
-      // The diff of the last turn may change alone, such as by a turn that changes nothing.
+      // The diff of the last turn may change without the other, such as by a turn that changes nothing.
       streamed={base === "turn" ? `${streamed} ${version}` : streamed}
     />
   );
@@ -66,7 +66,7 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
   for (const { path } of comments) byFile.set(path, (byFile.get(path) ?? 0) + 1);
   const add = (comment: Omit<Comment, "base" | "digest">) => review.add({ ...comment, base, digest });
   const files = useMemo(() => pages?.flatMap((page) => page.files) ?? [], [pages]);
-  // What is typed of a comment is kept by the run, what is compared, and the file.
+  // The tab keeps a typed comment by run, base of the comparison, and file.
   const keptAs = `comment ${runId} ${base} `;
   const leftOut = pages?.[0]?.filesLeftOut ?? 0;
   return (
@@ -177,7 +177,7 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
   );
 }
 
-/** Chooses what the working tree is compared with, which is in the address. */
+/** Chooses what the working tree is compared with; the choice is in the address. */
 function ComparedWith({ base }: { readonly base: DiffBase }) {
   const navigate = useNavigate({ from: "/agents/$runId" });
   return (
@@ -201,7 +201,7 @@ function ComparedWith({ base }: { readonly base: DiffBase }) {
   );
 }
 
-/** Says that the review has gone, where it was written, and leads to what the agent says about it. */
+/** Says that the review was sent, in its place, and leads to the agent's response. */
 function ReviewSent({ onClose }: { readonly onClose: () => void }) {
   return (
     <div className="card review" role="status">
@@ -218,7 +218,7 @@ function ReviewSent({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-/** Names what a review has, before it is deleted. */
+/** Describes the content of a review before it is deleted. */
 function discarded(comments: number, summary: string): string {
   const parts = [
     comments > 0 && (comments === 1 ? "1 comment" : `${comments} comments`),
@@ -242,7 +242,7 @@ function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDr
         minRows={2}
         maxLength={8192}
         value={summary}
-        // What is sent is cleared: nothing is typed into it meanwhile.
+        // Read-only while sending, because a success clears the field.
         readOnly={isSending}
         onChange={(event) => review.setSummary(event.currentTarget.value)}
         onKeyDown={({ key, ctrlKey, metaKey }) => {

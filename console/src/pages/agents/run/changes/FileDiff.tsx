@@ -30,7 +30,7 @@ const OMISSIONS: Readonly<Record<Omission, string>> = {
   [Omission.FULL]: "The diff is too large as a whole: the lines of this file are left out.",
 };
 
-/** Most comments of a review (contract). */
+/** Maximum comments of a review (contract). */
 const MOST_COMMENTS = 40;
 
 interface FileDiffProps {
@@ -43,10 +43,10 @@ interface FileDiffProps {
   readonly onRemove: (comment: Comment) => void;
 }
 
-/** Shows what has changed in one file, with the comments that wait to be sent. */
+/** Shows the changes of one file, with its unsent comments. */
 export function FileDiff({ keptAs, file, isSplit, comments, onAdd, onRemove }: FileDiffProps) {
   const [typed, setTyped] = useTypedComment(keptAs);
-  /** False for a comment that the tab has kept: a page that is loaded again leaves the focus where it is. */
+  /** False for a comment that the tab has kept: reloading the page must not move the focus. */
   const [wasChosen, setChosen] = useState(false);
   const close = () => setTyped(undefined);
   const { place: chosen, quote } = typed ?? {};
@@ -103,7 +103,7 @@ export function FileDiff({ keptAs, file, isSplit, comments, onAdd, onRemove }: F
           text={file.patch}
           path={file.path}
           isSplit={isSplit}
-          // What was typed stays when other lines are chosen for it.
+          // Choosing other lines keeps the typed text.
           onLines={(place, quote) => {
             setChosen(true);
             setTyped({ place, quote, text: typed?.text ?? "" });
@@ -118,7 +118,7 @@ export function FileDiff({ keptAs, file, isSplit, comments, onAdd, onRemove }: F
   );
 }
 
-/** Returns what is shown below the lines of a file: the comments of each, and the one that is being written. */
+/** Returns what is shown below the lines of a file: their comments, and the one that is being written. */
 function notesOf(
   comments: readonly Comment[],
   onRemove: (comment: Comment) => void,
@@ -174,7 +174,7 @@ function AddComment({
   readonly onCancel: () => void;
 }) {
   const field = useRef<HTMLTextAreaElement>(null);
-  // It has a place in the diff, without which it takes no focus, only once that is drawn with it.
+  // The field can take the focus only once the diff is rendered with a slot for it.
   // biome-ignore lint/correctness/useExhaustiveDependencies: it takes the focus once
   useEffect(() => {
     if (!takesFocus) return;

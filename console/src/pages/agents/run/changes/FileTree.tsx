@@ -7,14 +7,14 @@ type Node = TreeNode<EnvironmentFileDiff>;
 
 interface FileTreeProps {
   readonly files: readonly EnvironmentFileDiff[];
-  /** How many comments each file has that have not been sent, by its path. */
+  /** Number of unsent comments of each file, by path. */
   readonly comments: ReadonlyMap<string, number>;
 }
 
 /** Returns the id of the element that shows a file. */
 export const fileId = (path: string): string => `file ${path}`;
 
-/** The files of a diff by their folders, each with how many lines differ; a file leads to its lines. */
+/** Shows the files of a diff as a tree of folders, each with its number of changed lines, as a link to them. */
 export function FileTree({ files, comments }: FileTreeProps) {
   const nodes = useMemo(() => treeOf(files), [files]);
   return (
@@ -71,7 +71,7 @@ function FileLine({
   );
 }
 
-/** Shows a file, and goes on there with the keyboard. */
+/** Scrolls to a file and moves the keyboard focus there. */
 function goTo(path: string): void {
   const file = document.getElementById(fileId(path));
   file?.scrollIntoView();

@@ -1,7 +1,7 @@
 import { Textarea } from "@mantine/core";
 import { ConfirmButton } from "../../../../parts/ConfirmButton.tsx";
 
-/** Asks before words are thrown away that have not become a comment. */
+/** Asks for confirmation before text that has not become a comment is discarded. */
 export function DiscardComment({ onDiscard }: { readonly onDiscard: () => void }) {
   return (
     <ConfirmButton
@@ -12,7 +12,7 @@ export function DiscardComment({ onDiscard }: { readonly onDiscard: () => void }
   );
 }
 
-/** Shows a comment that was being typed and whose lines are not there: to be read, copied and discarded. */
+/** Shows an unfinished comment whose lines no longer exist, to be read, copied and discarded. */
 export function KeptComment({ text, onDiscard }: { readonly text: string; readonly onDiscard: () => void }) {
   return (
     <>

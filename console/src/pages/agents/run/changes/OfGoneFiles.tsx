@@ -4,13 +4,13 @@ import { KeptComment } from "./KeptComment.tsx";
 import { readTypedComment } from "./typed-comment.ts";
 
 interface OfGoneFilesProps {
-  /** What the names begin with under which the tab keeps comments of this diff. */
+  /** Prefix of the names under which the tab keeps comments of this diff. */
   readonly keptAs: string;
   /** All files of the diff. */
   readonly files: readonly { readonly path: string }[];
 }
 
-/** Comments that were being typed on files that the diff no longer has. */
+/** Shows unfinished comments on files that the diff no longer has. */
 export function OfGoneFiles({ keptAs, files }: OfGoneFilesProps) {
   const [, setDiscarded] = useState(0);
   const there = new Set(files.map(({ path }) => path));

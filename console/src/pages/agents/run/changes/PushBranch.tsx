@@ -4,7 +4,10 @@ import { PullRequests } from "../../../executions/PullRequests.tsx";
 import { PushProgress } from "./PushProgress.tsx";
 import { push, usePush } from "./push.ts";
 
-/** Pushes what a run changed to a branch of its remote, and opens a pull request for it, whose checks are followed below. */
+/**
+ * Pushes a run's changes to a branch of its remote, and opens a pull request for it. The checks of the pull request
+ * are shown below.
+ */
 export function PushBranch({
   runId,
   environmentId,

@@ -36,7 +36,10 @@ interface PushProgressProps {
   readonly status: PushStatus;
 }
 
-/** How far a push is: from the order over the runner's stages, or an approval, to the branch and its pull request. */
+/**
+ * Shows the progress of a push: from the request over the runner's stages or an approval to the branch and its pull
+ * request.
+ */
 export function PushProgress({ runId, environmentId, status }: PushProgressProps) {
   const { order, approvalId, isBusy, error } = status;
   if (error) return <Problem error={error} />;
@@ -99,7 +102,7 @@ function Done({ push, status }: { readonly push: EnvironmentPush; readonly statu
   );
 }
 
-/** A push that people are asked about: nothing is pushed until it is approved, and then by the caller that asked. */
+/** Shows a push that waits for an approval. After the approval, the caller that requested the push executes it. */
 function Waiting({
   runId,
   approvalId,

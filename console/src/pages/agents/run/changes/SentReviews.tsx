@@ -11,7 +11,7 @@ import { Problem } from "../../../../parts/Problem.tsx";
 import { State } from "../../../../parts/State.tsx";
 import { Ago } from "../../../../parts/Time.tsx";
 
-/** The reviews that were sent to a run, each comment with what has become of its lines. */
+/** Shows the reviews that were sent to a run. Each comment has the current state of its lines. */
 export function SentReviews({ runId }: { readonly runId: string }) {
   const reviews = useInfiniteQuery(
     AgentReviewService.method.listAgentReviews,

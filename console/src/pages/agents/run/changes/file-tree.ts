@@ -5,7 +5,7 @@ export type TreeNode<F> =
 
 type Folder<F> = TreeNode<F> & { readonly kind: "folder" };
 
-/** Returns files as a tree, in their order; a folder that has nothing but a folder is in one line with it. */
+/** Returns files as a tree, in order. A folder that contains only another folder shares its line. */
 export function treeOf<F extends { readonly path: string }>(files: readonly F[]): TreeNode<F>[] {
   const root: Folder<F> = { kind: "folder", path: "", name: "", nodes: [] };
   const folders = new Map([["", root]]);

@@ -8,24 +8,24 @@ import { keepTyped, readTyped } from "../../../../api/typed.ts";
 
 const environments = createClient(EnvironmentService, transport);
 
-/** What is pushed, as it was typed: the same call again goes on with the same push. */
+/** The parameters of a push, as typed: repeating the same call continues the same push. */
 export interface PushOrder {
   readonly branch: string;
   readonly commitMessage: string;
   readonly force: boolean;
-  /** Undefined where only the branch is pushed. */
+  /** Undefined when only the branch is pushed. */
   readonly pullRequest: { readonly title: string; readonly draft: boolean } | undefined;
 }
 
-/** A push of a run, from its order until it is done. */
+/** A push of a run, from its request until it is done. */
 export interface PushStatus {
-  /** The order that goes on, waits, or was carried out last. */
+  /** The request that is in flight, waits, or was executed last. */
   readonly order?: PushOrder;
   /** The approval that it waits for. */
   readonly approvalId?: string;
   /** True while the page waits for the runner. */
   readonly isBusy: boolean;
-  /** What the server said of it last. */
+  /** The last response of the server. */
   readonly push?: EnvironmentPush | undefined;
   readonly pullRequest?: FollowedPullRequest | undefined;
   readonly error?: unknown;
@@ -34,7 +34,7 @@ export interface PushStatus {
 const keyOf = (runId: string) => ["run", runId, "push"] as const;
 const storedName = (runId: string) => `push ${runId}`;
 
-/** Returns what a tab remembers of a push that was not done when its page was left. */
+/** Returns what a tab remembers of an unfinished push after its page was left. */
 function remembered(runId: string): PushStatus {
   try {
     const { order, approvalId } = JSON.parse(readTyped(storedName(runId)) ?? "{}");
@@ -48,11 +48,14 @@ function set(runId: string, status: PushStatus): void {
   queries.setQueryData<PushStatus>(keyOf(runId), status);
   const { order, approvalId, push } = status;
   const isEnded = !order || push?.state === State.DONE || status.error !== undefined;
-  // Without a storage it is forgotten when the page is left.
+  // Without storage it is forgotten when the page is left.
   keepTyped(storedName(runId), isEnded ? "" : JSON.stringify({ order, approvalId }));
 }
 
-/** Follows the push of a run: it stays while other parts of the run are looked at, and an unfinished one past a reload. */
+/**
+ * Follows the push of a run. It remains while other parts of the run are shown; an unfinished one also survives a
+ * reload.
+ */
 export function usePush(runId: string): PushStatus {
   const read = () => queries.getQueryData<PushStatus>(keyOf(runId)) ?? remembered(runId);
   const { data } = useQuery({
@@ -66,10 +69,10 @@ export function usePush(runId: string): PushStatus {
   return data;
 }
 
-/** Forgets a push that goes no further. */
+/** Forgets a push that cannot continue. */
 export const forgetPush = (runId: string): void => set(runId, { isBusy: false });
 
-/** Pushes, or goes on with the same push: each call waits for the runner for most of a minute. */
+/** Pushes, or continues the same push: each call waits for the runner for most of a minute. */
 export async function push(runId: string, environmentId: string, order: PushOrder): Promise<void> {
   const { pullRequest, ...rest } = order;
   const what = { environmentId, ...rest };

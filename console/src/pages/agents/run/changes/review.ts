@@ -11,19 +11,19 @@ export interface Comment {
   readonly path: string;
   readonly isOld: boolean;
   readonly line: number;
-  /** The last line, where it is on several. */
+  /** The last line of a comment on several lines. */
   readonly lastLine?: number;
   readonly text: string;
-  /** The line as it was seen; several with line breaks between them. */
+  /** The lines as they were shown, separated by line breaks. */
   readonly quote: string;
   readonly base: DiffBase;
   readonly digest: string;
 }
 
-/** Most characters of a line in a quote (contract). */
+/** Maximum characters of a line in a quote (contract). */
 const QUOTE_LENGTH = 160;
 
-/** Returns a comment as it is sent. */
+/** Returns a comment as the contract sends it. */
 export const sentComment = (comment: Comment): MessageInitShape<typeof AgentReviewCommentSchema> => ({
   path: comment.path,
   side: comment.isOld ? Side.OLD : Side.NEW,

@@ -9,10 +9,10 @@ import { signInAgain, useValue } from "../../../../api/session.ts";
 import { refreshInputs } from "../use-run.ts";
 import { type Comment, commentOf, sentComment } from "./review.ts";
 
-/** Time without a key after which a summary is kept, in milliseconds. */
+/** Milliseconds without a key press before a summary is saved. */
 const KEEP_MS = 400;
 
-/** What was read of the reviews that were sent. */
+/** The cached reviews that were sent. */
 const SENT = createConnectQueryKey({
   schema: AgentReviewService.method.listAgentReviews,
   cardinality: "infinite",
@@ -25,11 +25,11 @@ interface Content {
 }
 
 const EMPTY: Content = { summary: "", comments: [] };
-/** What pages that were left are still keeping, by the run. */
+/** Saves in flight of pages that were left, by run. */
 const leaving = new Map<string, Promise<unknown>>();
 const isEmpty = ({ summary, comments }: Content) => summary === "" && comments.length === 0;
 
-/** The review that somebody writes, which the server keeps as a draft: it outlives the page. */
+/** Holds the review that somebody writes. The server keeps it as a draft, so it outlives the page. */
 export function useReviewDraft(runId: string) {
   const [content, setContent] = useState(EMPTY);
   const [problem, setProblem] = useState<unknown>();
@@ -41,7 +41,7 @@ export function useReviewDraft(runId: string) {
   const timer = useRef<number>(undefined);
   const [isSettled, setSettled] = useState(!leaving.has(runId));
   useEffect(() => {
-    // It may have been kept since the page was drawn.
+    // A save of the page that was left may have finished by now.
     void Promise.resolve(leaving.get(runId)).then(() => setSettled(true));
   }, [runId]);
   const create = useMutation(AgentReviewService.method.createAgentReviewDraft);
@@ -51,7 +51,7 @@ export function useReviewDraft(runId: string) {
   const { data, isFetchedAfterMount } = useQuery(
     AgentReviewService.method.listAgentReviewDrafts,
     { agentExecutionId: runId, pagination: { pageSize: 1 } },
-    // A person who may not send to the run has none.
+    // A person who may not send to the run has no draft.
     {
       enabled: isSettled,
       staleTime: 0,
@@ -73,7 +73,7 @@ export function useReviewDraft(runId: string) {
     show({ summary: found.summary, comments: found.comments.map(commentOf) });
   }, [found]);
 
-  /** Keeps what is newest, after what is being kept. @returns whether it is kept */
+  /** Saves the newest content after the save in flight. @returns whether it is saved */
   const keep = (): Promise<boolean> => {
     window.clearTimeout(timer.current);
     timer.current = undefined;
@@ -90,7 +90,7 @@ export function useReviewDraft(runId: string) {
       const { draft } = before
         ? await update
             .mutateAsync({ draftId: before.id, revision: before.revision, ...body })
-            // Sent or discarded on another page: here it is still being written.
+            // It was sent or discarded on another page, but is still being written here.
             .catch((error) => {
               if (ConnectError.from(error).code === Code.NotFound) return made();
               throw error;
@@ -111,14 +111,14 @@ export function useReviewDraft(runId: string) {
     return saves.current;
   };
   const isRefused = useValue(signInAgain);
-  // What could not be kept while nobody was signed in is kept once somebody is.
+  // Saves again what could not be saved while nobody was signed in.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the session has come back
   useEffect(() => {
     if (!isRefused && problem !== undefined && !isSending) void keep();
   }, [isRefused]);
   const leave = useRef(keep);
   leave.current = keep;
-  // What a person typed last before going to another page is kept, too.
+  // Saves what a person typed last before leaving the page.
   useEffect(
     () => () => {
       const last = timer.current === undefined ? saves.current : leave.current();
@@ -136,7 +136,7 @@ export function useReviewDraft(runId: string) {
     ...content,
     problem,
     isSending,
-    /** True from the sending until another review is begun, or until it was read. */
+    /** True from sending until another review begins or the notice is dismissed. */
     isSent: isSent && isEmpty(content),
     forgetSent: () => setSent(false),
     add: (comment: Comment) => change({ ...newest.current, comments: [...newest.current.comments, comment] }),
@@ -151,7 +151,7 @@ export function useReviewDraft(runId: string) {
     async send() {
       setSending(true);
       setSent(false);
-      // A draft of before is not what its author sees and sends.
+      // An older draft is not what its author sees and sends.
       if (!(await keep()) && kept.current) return setSending(false);
       const { summary, comments } = newest.current;
       const draft = kept.current;
@@ -168,7 +168,7 @@ export function useReviewDraft(runId: string) {
         setProblem(error);
       } finally {
         setSending(false);
-        // It is among the reviews that were sent at once.
+        // The review appears among the sent ones immediately.
         await Promise.all([refreshInputs(runId), queries.invalidateQueries({ queryKey: SENT })]);
       }
     },

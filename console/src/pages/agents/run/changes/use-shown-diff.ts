@@ -14,22 +14,22 @@ const digestOf = (pages: Pages | undefined): string => pages?.[0]?.digest ?? "";
 const isEmpty = (pages: Pages): boolean => pages.every(({ files }) => files.length === 0);
 
 /**
- * Reads the diff of an environment, and holds what is shown: lines that somebody reads and comments on stay as they are
- * when a newer diff comes, until they ask for it. The digest of what is shown is in the address.
- * @param streamed the digest that the run's stream reported last: when it changes, the diff is read again
+ * Reads the diff of an environment, and holds the shown one: lines that somebody reads and comments on do not change
+ * when a newer diff arrives, until the person asks for it. The digest of the shown diff is in the address.
+ * @param streamed the digest that the run's stream reported last; a new one makes the diff be read again
  */
 export function useShownDiff(environmentId: string, base: DiffBase, streamed: string) {
   const { digest: linked } = useSearch({ from: "/agents/$runId" });
   const navigate = useNavigate({ from: "/agents/$runId" });
   const [held, setHeld] = useState<Pages>();
-  /** False while the address names a diff that was not found, as its sender has sent it. */
+  /** False while the address keeps the digest of the link that opened the page. */
   const [isFollowed, setFollowed] = useState(linked === undefined);
   const reading = useInfiniteQuery(
     EnvironmentService.method.getEnvironmentDiff,
     { environmentId, base, pagination: { pageSize: PAGE } },
     {
       pageParamKey: "pagination",
-      // Nothing here noticed what changed while another diff or page was shown.
+      // Changes were not noticed while another diff or page was shown.
       staleTime: 0,
       getNextPageParam: ({ pagination }) =>
         pagination?.nextToken ? { pageSize: PAGE, token: pagination.nextToken } : undefined,
@@ -42,7 +42,7 @@ export function useShownDiff(environmentId: string, base: DiffBase, streamed: st
     lastStreamed.current = streamed;
   }, [streamed, refetch]);
   const newest = reading.data?.pages;
-  // Between two pages the diff may have become another.
+  // The diff may have changed between two pages.
   const isWhole = newest?.every(({ digest }) => digest === digestOf(newest)) ?? false;
   const isNewer = held !== undefined && newest !== undefined && digestOf(held) !== digestOf(newest);
   const show = () => {
@@ -51,11 +51,11 @@ export function useShownDiff(environmentId: string, base: DiffBase, streamed: st
   };
   if (newest && isWhole && held !== newest) {
     if (held === undefined || !isNewer) setHeld(newest);
-    // Nobody reads what is not there.
+    // An empty diff can be replaced immediately.
     else if (isEmpty(held)) show();
   }
   const digest = digestOf(held);
-  // A person on the way to another page is not called back.
+  // Navigating here would abort a navigation to another page.
   const isUnderWay = useRouterState({ select: ({ isLoading }) => isLoading });
   useEffect(() => {
     if (isFollowed && !isUnderWay && digest !== "" && digest !== linked)
@@ -65,10 +65,10 @@ export function useShownDiff(environmentId: string, base: DiffBase, streamed: st
     reading,
     pages: held,
     digest,
-    /** True while what is shown is not the newest, which `show` takes. */
+    /** True while a newer diff exists, which `show` shows. */
     isBehind: isNewer || (newest !== undefined && !isWhole),
     show: isWhole ? show : () => void refetch(),
-    /** True where the address is of a diff that nobody has any more; `show` lets go of it. */
+    /** True when the address names a diff that no longer exists; `show` replaces it. */
     isOfAnother: digest !== "" && linked !== undefined && linked !== digest && !isFollowed,
   };
 }
