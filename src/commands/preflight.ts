@@ -1,9 +1,9 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { dirname } from "node:path";
-import { createSecureContext } from "node:tls";
 import { type Config, ConfigError } from "../config/config.ts";
 import { readOtlpHeaders } from "../config/otlp-headers.ts";
+import { checkTlsFiles } from "../http/connection/tls-server.ts";
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8);
@@ -69,7 +69,7 @@ function tlsProblems({ tlsCert, tlsKey }: Config): string[] {
   };
   const [cert, key] = [read("--tls-cert", tlsCert), read("--tls-key", tlsKey)];
   try {
-    if (cert && key) createSecureContext({ cert, key });
+    if (cert && key) checkTlsFiles({ cert, key });
   } catch (error) {
     problems.push(`--tls-cert and --tls-key cannot be used together: ${(error as Error).message}`);
   }

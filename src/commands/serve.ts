@@ -1,4 +1,5 @@
-import { existsSync } from "node:fs";
+import { X509Certificate } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
 import packageJson from "../../package.json" with { type: "json" };
 import { type Config, ConfigError } from "../config/config.ts";
@@ -117,6 +118,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
         "other machines reach the server without TLS: tokens travel in the clear unless a proxy in front of it speaks TLS; see --tls-cert",
       );
     }
+    warnIfCertificateEnded(config, log);
     terminal.print(`Chartroom is ready at ${url}\n`);
     let first: FirstTokens | undefined;
     if (sample && !isFirstStart) {
@@ -210,6 +212,16 @@ async function requireOrganizations(store: Store, providers: readonly SignInProv
         "chartroom organization list shows them, and a first start without providers makes one",
     );
   }
+}
+
+/** Warns when clients will refuse the server's certificate because it has expired. */
+function warnIfCertificateEnded({ tlsCert }: Config, log: Log): void {
+  const ended = tlsCert === "" ? undefined : new X509Certificate(readFileSync(tlsCert)).validToDate;
+  if (ended && ended.getTime() <= Date.now())
+    log.warn(
+      { tlsCert, ended },
+      "the TLS certificate has expired, and clients refuse it: replace it; no restart is needed",
+    );
 }
 
 /** Tolerated difference between clock readings of one machine, when the clock is set back. */

@@ -19,6 +19,7 @@ import {
 import { page } from "../harness/session.ts";
 import { startTokenIssuer, type TokenIssuer } from "../harness/token-issuer.ts";
 import { until } from "../harness/until.ts";
+import { selfSigned } from "../http/certificate.ts";
 
 const HOST = "subjectAltName=IP:127.0.0.1";
 const RENEWED = "the renewed certificate is in use";
@@ -98,6 +99,15 @@ describe("a certificate that is renewed while the server runs", () => {
     server.process.kill("SIGHUP");
     await untilLogged(RENEWED, 2);
     expect(await servedName()).toBe("third");
+  });
+
+  test("is not served before its key has come when the type of the key changes, as from RSA to EC", async () => {
+    const failures = logged(KEPT);
+    writeFileSync(cert, selfSigned().cert);
+    server.process.kill("SIGHUP");
+    await untilLogged(KEPT, failures + 1);
+    expect(await servedName()).toBe("third");
+    copyFileSync(third.cert, cert);
   });
 
   test("leaves a file that cannot be read where it was, and says so once", async () => {

@@ -75,3 +75,15 @@ describe("with a key and a certificate", () => {
     await expect(fetch(`http://127.0.0.1:${server.port}/healthz`)).rejects.toThrow();
   });
 });
+
+test("a start with a certificate that has expired says so in the log", async () => {
+  const folder = temporaryFolder();
+  const expired = selfSigned("20");
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(certFile, expired.cert);
+  writeFileSync(keyFile, expired.key);
+  const late = await startHostedServer({ args: ["--tls-cert", certFile, "--tls-key", keyFile] });
+  const ended = "2020-12-31T23:59:59.000Z";
+  expect(late.log()).toContainEqual(expect.objectContaining({ level: "warn", tlsCert: certFile, ended }));
+  expect(server.log()).not.toContainEqual(expect.objectContaining({ ended: expect.anything() }));
+});

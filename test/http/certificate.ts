@@ -5,14 +5,14 @@ const ECDSA_WITH_SHA256 = Buffer.from("06082a8648ce3d040302", "hex");
 const COMMON_NAME = Buffer.from("0603550403", "hex");
 
 /**
- * Creates a self-signed certificate with its key, valid from 2020 to 2049; created here so that the
- * repository contains no key.
+ * Creates a self-signed certificate with its key, valid from 2020 on; created here so that the repository contains no key.
+ * @param until two digits of the last year of its validity
  */
-export function selfSigned(): { key: string; cert: string } {
+export function selfSigned(until = "49"): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const algorithm = sequence(ECDSA_WITH_SHA256);
   const name = sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from("localhost")))));
-  const validity = sequence(utcTime("200101000000Z"), utcTime("491231235959Z"));
+  const validity = sequence(utcTime("200101000000Z"), utcTime(`${until}1231235959Z`));
   const serial = der(0x02, Buffer.from([1]));
   const content = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import tls from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
@@ -104,6 +105,16 @@ describe("with TLS", () => {
 
   test("a key that does not belong to the certificate is refused at once", () => {
     const tlsFiles = { cert: files.cert, key: selfSigned().key };
+    const create = () => createListener({ host: "127.0.0.1", port: 0, tls: tlsFiles, handle: () => {} });
+    expect(create).toThrow(/^the TLS key and certificate cannot be used together: .*mismatch/);
+  });
+
+  test("so is one of another type, which OpenSSL takes", () => {
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    const tlsFiles = {
+      cert: files.cert,
+      key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    };
     const create = () => createListener({ host: "127.0.0.1", port: 0, tls: tlsFiles, handle: () => {} });
     expect(create).toThrow(/^the TLS key and certificate cannot be used together: .*mismatch/);
   });

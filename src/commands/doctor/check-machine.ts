@@ -30,7 +30,7 @@ export function checkSettings(config: Config, now: number): Finding[] {
       : new X509Certificate(readFileSync(config.tlsCert)).validToDate.getTime();
   if (ends !== undefined && ends <= now) {
     const text = `the certificate ${config.tlsCert} ended at ${new Date(ends).toISOString()}`;
-    return [wrong("settings", text, "put a new one there and restart the server")];
+    return [wrong("settings", text, "put a new one there; a running server takes it within 10 seconds")];
   }
   if (ends !== undefined && ends - now < CERTIFICATE_NOTICE_DAYS * DAY_MS) {
     const text = `the certificate ${config.tlsCert} ends at ${new Date(ends).toISOString()}`;

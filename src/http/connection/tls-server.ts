@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import tls from "node:tls";
@@ -17,6 +18,15 @@ export function readTlsFiles(certFile: string, keyFile: string): TlsFiles {
 export interface TlsFiles {
   readonly key: string | Buffer;
   readonly cert: string | Buffer;
+}
+
+/** @throws when key or certificate is not usable, or they do not belong together */
+export function checkTlsFiles({ key, cert }: TlsFiles): void {
+  tls.createSecureContext({ key, cert });
+  // OpenSSL compares only keys of the same type: an RSA certificate with an EC key would fail at each handshake.
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
+    throw new Error("key type mismatch: the certificate is for another key");
+  }
 }
 
 /**
@@ -74,7 +84,11 @@ export function useTlsFiles(server: tls.Server, files: TlsFiles): void {
   togetherOrThrow(() => server.setSecureContext(contextOf(files)));
 }
 
-const contextOf = ({ key, cert }: TlsFiles) => ({ key, cert, minVersion: "TLSv1.2" }) as const;
+/** @throws when key and certificate do not belong together */
+function contextOf(files: TlsFiles) {
+  checkTlsFiles(files);
+  return { ...files, minVersion: "TLSv1.2" } as const;
+}
 
 function open(files: TlsFiles, limits: ListenerLimits): tls.Server {
   return togetherOrThrow(() =>
