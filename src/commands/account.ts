@@ -10,6 +10,7 @@ import { insertSubscription } from "../store/identity/subscription.ts";
 import { OPERATOR, type Reader, type WriteTransaction } from "../store/store.ts";
 import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
+import { argumentWords } from "./terminal/argument-words.ts";
 
 /** The options of `account block`; an account is named by its id or by its mail address. */
 export interface BlockOptions {
@@ -106,7 +107,7 @@ function requireValidReason(reason: string): void {
   try {
     createCheck()(BlockAccountRequestSchema, create(BlockAccountRequestSchema, { accountId, reason }));
   } catch (error) {
-    if (error instanceof DomainError) throw new StartError(`--reason: ${error.message}`);
+    if (error instanceof DomainError) throw new StartError(argumentWords(error.message, "--reason"));
     throw error;
   }
 }

@@ -11,6 +11,7 @@ import type { Listing } from "./definitions/command-line.ts";
 import { openExistingData, rethrowDomainError } from "./open-data.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
+import { argumentWords } from "./terminal/argument-words.ts";
 
 export interface OrganizationOptions {
   readonly name: string;
@@ -91,7 +92,7 @@ function checkName(name: string): void {
   try {
     createCheck()(CreateOrganizationRequestSchema, create(CreateOrganizationRequestSchema, { name }));
   } catch (error) {
-    if (error instanceof DomainError) throw new StartError(`--name: ${error.message}`);
+    if (error instanceof DomainError) throw new StartError(argumentWords(error.message, "--name"));
     throw error;
   }
 }

@@ -275,7 +275,11 @@ describe("the operator", () => {
   test.each([
     ["the last administrator", (last: string) => ["block", last, "--reason", "left"], /last administrator/],
     ["nobody", () => ["block", "nobody@example.org", "--reason", "left"], /no account has the id or email/],
-    ["an account without a reason", (last: string) => ["block", last, "--reason", ""], /--reason: value/],
+    [
+      "an account without a reason",
+      (last: string) => ["block", last, "--reason", ""],
+      /--reason must not be empty/,
+    ],
     [
       "an account with 1,025 characters",
       (last: string) => ["block", last, "--reason", "x".repeat(1025)],

@@ -155,7 +155,7 @@ describe("the command line", () => {
     const refused = await command("organization", "create", "--name", "A", "--email", "a@example.org");
     expect([refused.code, refused.stderr]).toEqual([
       1,
-      "chartroom: --name: must be at least 3 characters [name]\n",
+      "chartroom: --name must have at least 3 characters: give a longer one\n",
     ]);
   });
 

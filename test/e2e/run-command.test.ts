@@ -271,7 +271,18 @@ describe("a command that calls a server says what is wrong, and ends with a code
   test("a name where an id belongs", async () => {
     expect(refused(await chartroom(["run", "watch", "mine"]))).toEqual([
       1,
-      "must be a valid UUID [agentExecutionId]: chartroom run list shows the ids",
+      "the run must be an id: chartroom run list shows the ids",
+    ]);
+  });
+
+  test("a name that is too short or too long", async () => {
+    expect(refused(await chartroom(["runner", "create", "ab"]))).toEqual([
+      1,
+      "the name must have at least 3 characters: give a longer one",
+    ]);
+    expect(refused(await chartroom(["run", "start", "--name", "x".repeat(101)]))).toEqual([
+      1,
+      "the name must have at most 100 characters: give a shorter one",
     ]);
   });
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { ExitCode, StartError } from "../start-error.ts";
+import { argumentWords } from "../terminal/argument-words.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** Longest time of one call, in milliseconds: a person waits at the terminal. */
@@ -9,19 +10,6 @@ const CALL_MS = 60_000;
 
 /** The header of answers to a token in its last 7 days: when it ends, as an RFC 3339 timestamp (docs/sign-in.md). */
 const TOKEN_END_HEADER = "token-expires-at";
-
-/** The commands that show the ids of each field that takes one. */
-const ID_LISTS: ReadonlyMap<string, string> = new Map([
-  ["agentExecutionId", "chartroom run list"],
-  ["approvalId", "chartroom approval list"],
-  ["environmentId", "chartroom environment list"],
-  ["eventSubscriptionId", "chartroom webhook list"],
-  ["eventDeliveryId", "chartroom webhook ledger"],
-  ["prebuildId", "chartroom prebuild list"],
-  ["projectId", "chartroom project list"],
-  ["workflowExecutionId", "chartroom workflow show WORKFLOW"],
-  ["workflowExecutionActionId", "chartroom workflow show EXECUTION"],
-]);
 
 /** The most elements of one page (contract, PaginationRequest.page_size). */
 const PAGE = 100;
@@ -86,7 +74,7 @@ function sentenceOf(error: unknown, message: string, server: string): string {
     return `the server ${server} does not know this operation: it is of another release than this program; upgrade the older of the two`;
   if (/^HTTP \d+$/.test(rawMessage) || isUnknown)
     return `there is no Chartroom at ${server}, but something else: name the server, without a path of its console or its API, by --server`;
-  return `${message}${hintOf(message)}`;
+  return argumentWords(message);
 }
 
 /** Returns whether the same call may succeed later: the server is unreachable, or busy. */
@@ -173,13 +161,6 @@ function unreachableText(message: string): string {
     return `nothing listens there: start it, or name another by --server (${message})`;
   if (message.includes("ENOTFOUND")) return `its name is unknown (${message})`;
   return message;
-}
-
-/** Returns what shows the ids that a request takes, behind the sentence about one that is none; empty for others. */
-function hintOf(message: string): string {
-  const field = /^must be a valid UUID \[(\w+)\]$/.exec(message)?.[1];
-  const list = field && ID_LISTS.get(field);
-  return list ? `: ${list} shows the ids` : "";
 }
 
 /** Tells an error of the connection, which has a cause, from one that the server sent. */
