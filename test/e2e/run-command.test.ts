@@ -229,13 +229,42 @@ describe("a command that calls a server says what is wrong, and ends with a code
     const ask = async (CHARTROOM_SERVER: string) =>
       refused(await chartroom(["run", "list"], { CHARTROOM_SERVER }, "", runCommand));
     const advice = "name the server, without a path of its console or its API, by --server";
-    const sentence = (at: string) => `there is no Chartroom at ${at}, but something else: ${advice}`;
+    const sentence = (at: string) => `${at} does not answer like a Chartroom server: ${advice}`;
     expect((await ask(url))[1]).toBe(sentence(url));
     expect(await ask(`${server.url}/nope`)).toEqual([1, sentence(`${server.url}/nope`)]);
     expect(await ask(`${url}/busy`)).toEqual([
       3,
       `the server ${url}/busy cannot be reached: what is in front of it says HTTP 503`,
     ]);
+    other.close();
+  });
+
+  test.each([
+    ["application/json", '{"hello": "world"}'],
+    ["text/html", "<title>Sign in</title>"],
+    ["application/proto", "something"],
+  ])("something that answers each call with success, in %s", async (type, body) => {
+    const other = createServer((request, response) => {
+      request.resume().on("end", () => response.writeHead(200, { "content-type": type }).end(body));
+    });
+    other.listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const CHARTROOM_SERVER = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const sentence = new RegExp(
+      `${CHARTROOM_SERVER} does not answer like a Chartroom server: name the server`,
+    );
+    const id = "01900000-0000-7000-8000-000000000000";
+    for (const args of [
+      ["run", "list"],
+      ["run", "watch", id],
+      ["workflow", "watch", id],
+      ["login", "--device"],
+    ])
+      expect(refused(await chartroom(args, { CHARTROOM_SERVER }))).toEqual([
+        1,
+        expect.stringMatching(sentence),
+      ]);
+    other.closeAllConnections();
     other.close();
   });
 

@@ -72,15 +72,27 @@ function sentenceOf(error: unknown, message: string, server: string): string {
   const isUnknown = rawMessage.startsWith("no operation is served under this path");
   if (isUnknown && new URL(server).pathname === "/")
     return `the server ${server} does not know this operation: it is of another release than this program; upgrade the older of the two`;
-  if (/^HTTP \d+$/.test(rawMessage) || isUnknown)
-    return `there is no Chartroom at ${server}, but something else: name the server, without a path of its console or its API, by --server`;
+  if (/^HTTP \d+$/.test(rawMessage) || isUnknown || isForeign(error)) return foreignText(server);
   return argumentWords(message);
 }
+
+/** Returns the sentence about an address where something else answers. */
+export function foreignText(server: string): string {
+  return `${server} does not answer like a Chartroom server: name the server, without a path of its console or its API, by --server`;
+}
+
+/** Returns whether something has answered the call that does not speak the protocol: the library has found that out. */
+function isForeign(error: unknown): boolean {
+  const { code, rawMessage } = ConnectError.from(error);
+  return [Code.Internal, Code.Unknown].includes(code) && NOT_THE_PROTOCOL.test(rawMessage);
+}
+
+const NOT_THE_PROTOCOL = /^(unsupported content type |parse binary: )/;
 
 /** Returns whether the same call may succeed later: the server is unreachable, or busy. */
 export function isTemporary(error: unknown): boolean {
   // A mistake that the command itself has found, such as an unknown id.
-  if (error instanceof StartError) return false;
+  if (error instanceof StartError || isForeign(error)) return false;
   return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.Unknown].includes(
     ConnectError.from(error).code,
   );

@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { ExitCode, StartError } from "../start-error.ts";
+import { foreignText } from "./call.ts";
 import { printable } from "./printable.ts";
 
 /** Asks a server for a token that a person allows (RFC 8628). */
@@ -44,6 +45,7 @@ export async function askForToken({ server, output, machine }: DeviceRequest): P
   const begun = await send(server, "authorize", { client_id: "chartroom", machine });
   if (begun.status !== 200) throw refusalOf(begun, server);
   const [page, code] = [begun.text("verification_uri"), begun.text("user_code")];
+  if (page === "" || code === "") throw new StartError(foreignText(server));
   output.write(`Open ${page} in a browser, on any machine, and type the code ${code}\n`);
   const endsAt = performance.now() + begun.seconds("expires_in", MAX_VALID_SECONDS) * 1000;
   const progress = showProgress(output, endsAt);
