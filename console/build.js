@@ -1,23 +1,23 @@
-// Builds the console: `npm run build` always, `npm start` (--when-stale) when its sources changed since the last time.
-// Plain JavaScript, so that an older Node gets the server's sentence instead of a syntax error.
+// Builds the console: `npm run build` always, `npm start` (--when-stale) when its sources have changed. Plain
+// JavaScript, so that an older Node reaches the server's message instead of a syntax error.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
-// Not import.meta.dirname, which an older Node does not have.
+// Not import.meta.dirname, which an older Node lacks.
 const FOLDER = fileURLToPath(new URL(".", import.meta.url));
 const ROOT = join(FOLDER, "..");
 const DIST = join(FOLDER, "dist");
-/** Names the sources of what is built. */
+/** The file with the hash of the sources of a build. */
 const HASH = "sources.sha256";
-/** Shorter files gain nothing by being packed. */
+/** Compression gains nothing for smaller files. */
 const PACKED_BYTES = 1024;
 
 const whenStale = process.argv.includes("--when-stale");
 
-/** Returns the hash of everything that decides what is built. */
+/** Returns the hash of everything that determines the build. */
 function sourcesHash() {
   const files = ["src", "../gen"].flatMap((folder) =>
     readdirSync(join(FOLDER, folder), { recursive: true, withFileTypes: true })
@@ -26,7 +26,7 @@ function sourcesHash() {
   );
   const more = [
     ...["index.html", "vite.config.js", "build.js", "../package-lock.json"],
-    // What the console takes from the server's sources.
+    // The console imports these from the server's sources.
     "../src/commands/agent-presets.ts",
   ].map((name) => join(FOLDER, name));
   const hash = createHash("sha256");
@@ -39,7 +39,7 @@ function sourcesHash() {
   return hash.digest("hex");
 }
 
-/** Packs what browsers load, once for all answers; returns the bytes of the first page. */
+/** Compresses the files that browsers load, once for all responses. Returns the bytes of the first page. */
 function pack(folder) {
   const assets = join(folder, "assets");
   const packed = new Map();
@@ -54,10 +54,10 @@ function pack(folder) {
   return first.reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** The errors of a folder into which another start has put its own files meanwhile. */
+/** Errors of renaming to a folder that another start has filled in the meantime. */
 const FILLED = ["ENOTEMPTY", "EEXIST"];
 
-/** Puts a built folder in the place of the former one, also where another start does the same at the same time. */
+/** Replaces the previous build by a new one, even when another start does so at the same time. */
 function replaceDist(folder) {
   for (let isPlaced = false; !isPlaced; ) {
     try {
@@ -88,7 +88,7 @@ async function build(hash) {
   }
 }
 
-/** Builds what is not built of the present sources. */
+/** Builds the console unless the current sources are already built. */
 async function buildWhenStale() {
   const hash = sourcesHash();
   const built = existsSync(join(DIST, HASH)) ? readFileSync(join(DIST, HASH), "utf8").trim() : "";
@@ -101,7 +101,7 @@ const hasTools =
 if (!whenStale) {
   await build(sourcesHash());
 } else if (hasTools && !isTestServer) {
-  // A console that cannot be built stops no server.
+  // A failed build of the console must not stop the server.
   await buildWhenStale().catch((error) => {
     process.stdout.write(
       `The console could not be built: ${error.message}\nThe server starts without the newest one.\n`,

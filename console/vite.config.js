@@ -1,13 +1,16 @@
 import { join } from "node:path";
 import { defineConfig } from "vite";
 
-/** The languages that the console colours, in place of all that Shiki knows. */
+/** The languages that the console highlights, instead of all that Shiki knows. */
 const LANGUAGES = join(import.meta.dirname, "src/parts/diff/languages.ts");
 
-/** What a language gets that has C++ within it. */
+/** Replaces C++ embedded in other languages. */
 const CPP = join(import.meta.dirname, "src/parts/diff/cpp-as-c.ts");
 
-/** What @pierre/diffs can load and the console never has it load: other engines, all themes; in the worker, languages. */
+/**
+ * Modules that @pierre/diffs could load but the console never needs: other engines, all themes, and in the worker,
+ * languages.
+ */
 const UNUSED = /^(shiki\/wasm|shiki\/engine\/oniguruma|@pierre\/highlights(\/.*)?|@pierre\/theming\/themes)$/;
 const NOTHING = "\0nothing";
 const NAMES = [
@@ -19,7 +22,7 @@ const NAMES = [
   "themes",
 ];
 
-/** Leaves modules out of what is built: what imports them gets nothing. */
+/** Excludes modules from the build: importing them gives nothing. */
 const leaveOut = (modules) => ({
   name: "leave-out",
   enforce: "pre",
@@ -30,7 +33,7 @@ const leaveOut = (modules) => ({
       : undefined,
 });
 
-/** How the console is built; build.js names the folder. JSX is the bundler's own, so that it needs no plugin. */
+/** The build of the console; build.js names the folder. The bundler itself compiles JSX, without a plugin. */
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [leaveOut([UNUSED])],
@@ -48,12 +51,12 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     emptyOutDir: true,
     reportCompressedSize: false,
-    // What the first page may load is measured where it counts: packed, by test/console.
+    // The size of the first page is measured compressed, by test/console.
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
-      // What the first page needs is one file: each more costs its header, and packs worse.
+      // The first page's scripts are one file: each more costs a header and compresses worse.
       output: { codeSplitting: { groups: [{ name: "first", tags: ["$initial"] }] } },
-      // Packages say "use client" to servers that render; there is none here.
+      // Packages say "use client" for server rendering, which the console does not use.
       onwarn(warning, warn) {
         if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);
       },

@@ -1,23 +1,23 @@
 #!/usr/bin/env node
 /**
- * An agent of the Agent Client Protocol that does what its messages say, for trying Chartroom out and for its tests
+ * An agent of the Agent Client Protocol that does what its messages say, to try out Chartroom and for its tests
  * (docs/agents/acp.md). It needs Node 20 or newer and the packages of this repository:
  *
  *     npx chartroom agent add acp --form acp --command "node $PWD/examples/agents/acp-agent.js"
  *
- * Each line of a message is a command, and all of them are one turn:
+ * Each line of a message is a command; one message is one turn:
  *
- *     echo WORDS       answers the words
- *     count            answers how many messages its session has got, also those of earlier processes
- *     write PATH WORDS has the runner write a file of the repository, by its path there, " / " between its lines
- *     read PATH        has the runner read one, and answers what is in it
- *     run COMMAND      has the runner execute a command, and answers what it printed
- *     ask WORDS        asks whether it may execute something, and answers with the decision
- *     question WORDS   asks a person, and answers the answer
- *     links            answers what the message links to
- *     slow NUMBER      works in so many steps of a fifth of a second
+ *     echo WORDS       outputs the words
+ *     count            outputs how many messages its session has received, including earlier processes
+ *     write PATH WORDS makes the runner write a file of the repository; " / " separates its lines
+ *     read PATH        makes the runner read a file, and outputs its content
+ *     run COMMAND      makes the runner execute a command, and outputs what it printed
+ *     ask WORDS        asks for permission to execute something, and outputs the decision
+ *     question WORDS   asks a person, and outputs the answer
+ *     links            outputs what the message links to
+ *     slow NUMBER      works for this number of steps of 200 ms each
  *
- * Of a review it obeys the lines that are commands, and passes over the others.
+ * Of a review, it executes the lines that are commands, and ignores the others.
  */
 
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
@@ -26,7 +26,7 @@ import { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { agent, ndJsonStream, RequestError } from "@agentclientprotocol/sdk";
 
-/** A file of the agent's own with a line for each message of a session. */
+/** The agent's own file with a line for each message of a session. */
 const historyOf = (sessionId) => join(process.env.HOME ?? "/tmp", `${sessionId}.messages`);
 let turn = new AbortController();
 

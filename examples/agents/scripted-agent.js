@@ -1,39 +1,38 @@
 #!/usr/bin/env node
 /**
- * An agent that does what its messages say, word by word, for trying Chartroom out and
- * for its tests. It speaks JSON lines, by docs/agents.md, and needs Node 20 or
- * newer and nothing else:
+ * An agent that does what its messages say, word by word, to try out Chartroom and
+ * for its tests. It speaks JSON lines (docs/agents.md) and needs only Node 20 or newer:
  *
  *     npx chartroom agent add scripted --form json-lines --command "node $PWD/examples/agents/scripted-agent.js"
  *
- * Each line of a message is a command, and all of them are one turn:
+ * Each line of a message is a command; one message is one turn:
  *
- *     echo WORDS         answers the words
- *     count              answers how many messages it has got since it was started
+ *     echo WORDS         outputs the words
+ *     count              outputs how many messages it has received since it started
  *     edit PATH WORDS    adds a line to a file of the repository
- *     write PATH WORDS   puts the words in place of what is in a file, " / " between its lines
- *     move PATH PATH     gives a file another path
+ *     write PATH WORDS   replaces the content of a file; " / " separates its lines
+ *     move PATH PATH     renames a file
  *     remove PATH        removes a file
  *     tool NAME WORDS    asks for a tool
- *     ask NAME KIND WORDS  asks whether it may use a tool of the kind for the words, and answers with the decision
- *     question NAME WORDS  asks a person, and answers the answer
- *     image              answers the type and size of each image of the message
- *     slow NUMBER        works in so many steps of a fifth of a second; what comes meanwhile goes into the turn,
+ *     ask NAME KIND WORDS  asks for permission to use a tool of the kind for the words, and outputs the decision
+ *     question NAME WORDS  asks a person, and outputs the answer
+ *     image              outputs the type and size of each image of the message
+ *     slow NUMBER        works for this number of steps of 200 ms each; messages in the meantime go into the turn,
  *                        and "enough" ends it
- *     spawn NUMBER WORDS starts so many sub-agents with the words as their message, " / " between its
+ *     spawn NUMBER WORDS starts this number of sub-agents with the words as their message, " / " between its
  *                        lines, and waits for their ends
- *     tell WORDS         says the words to the run that started it
+ *     tell WORDS         sends the words to the run that started it
  *     wait SECONDS       ends the turn and asks to be woken
  *     goal STATUS        reports the state of its goal, such as completed
- *     resumable          says that another process of it can go on with the conversation
- *     show               answers with what it received when it was started
+ *     resumable          reports that another process of it can continue the conversation
+ *     show               outputs what it received when it started
  *     leave              ends its program after the turn
- *     fail WORDS         complains and ends with an error
+ *     fail WORDS         prints the words to stderr and ends with an error
  *
- * Of a review it obeys the lines that are commands, passes over the others, and says that it has read it.
+ * Of a review, it executes the lines that are commands, ignores the others, and says that it has read it.
  *
- * With the path of a file as its argument it adds a line to that file for
- * everything that it gets, before it confirms it.
+ * With the path of a file as its argument, it adds a line to that file for
+ * everything that it receives, before it confirms it.
  */
 
 import {
@@ -51,16 +50,16 @@ import { setTimeout as delay } from "node:timers/promises";
 const [, , logFile] = process.argv;
 const STEP_MS = 200;
 
-/** What came and was not begun yet. */
+/** Received but not started. */
 const waiting = [];
 let wakeUp = () => {};
 let isOver = false;
 let leaves = false;
 let start = {};
 let count = 0;
-/** What it waits for besides messages, by its own names: each wait says all of it again. */
+/** What it waits for in addition to messages, by its own names: each wait repeats all of it. */
 const waitedFor = new Map();
-/** What takes an answer about sub-agents, by the key of each, and to requests, by their names. */
+/** Callbacks for responses: about sub-agents by their keys, to requests by their names. */
 const answered = new Map();
 
 const say = (line) => void process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -115,7 +114,7 @@ function confirm(message) {
   say({ type: "seen", id: message.id });
 }
 
-/** A message as commands: whatever is none of a user is answered in words. */
+/** Returns a message as commands. A message that is not from a user is described in words. */
 function wordsOf({ type, inputs, payload, from, interestId, control, action }) {
   switch (type) {
     case "user_input":

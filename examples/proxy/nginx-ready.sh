@@ -1,10 +1,10 @@
 #!/bin/sh
-# Keeps servers that are not ready out of nginx, which by itself notices only those that it cannot reach. Asks each of
-# them once a second, writes the list that nginx.conf includes, and has nginx read it when it changes.
+# Removes servers that are not ready from nginx, which itself notices only unreachable ones. Polls each server once a
+# second, writes the list that nginx.conf includes, and reloads nginx when the list changes.
 #
 #   nginx-ready.sh /etc/nginx/chartroom-servers.conf 10.0.0.11:8080 10.0.0.12:8080
 #
-# NGINX_RELOAD is the command that makes nginx read its files again.
+# NGINX_RELOAD is the command that reloads nginx.
 set -u
 file=$1
 shift
@@ -13,7 +13,7 @@ is_ready() {
   curl --silent --fail --output /dev/null --max-time 2 --retry 1 --retry-connrefused "http://$1/readyz"
 }
 
-# Where no server is ready all stay in, so that callers get the answer of one and not that of nginx.
+# When no server is ready, all remain in the list, so that callers get a server's response and not nginx's.
 list() {
   some=
   lines=

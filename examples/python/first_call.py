@@ -1,8 +1,8 @@
-"""A first call over plain HTTP and JSON, with nothing but Python's standard library.
+"""A first call over plain HTTP and JSON, with only Python's standard library.
 
     TOKEN=cr_pat_... python3 examples/python/first_call.py [address]
 
-Creates three projects in one call, one of them bad on purpose, lists them page
+Creates three projects in one call, one of them invalid on purpose, lists them page
 by page, and handles an error by its reason.
 """
 
@@ -16,7 +16,7 @@ ADDRESS = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080"
 
 
 class CallError(Exception):
-    """An answer that is no success; `reason` is a name of the enum ErrorReason."""
+    """An error response; `reason` is a name of the enum ErrorReason."""
 
     def __init__(self, body):
         super().__init__(f"{body['code']}: {body['message']}")
@@ -25,7 +25,7 @@ class CallError(Exception):
 
 
 def call(operation, request):
-    """Sends one operation, such as "ProjectService/GetProject"; returns its answer or raises CallError."""
+    """Calls an operation, such as "ProjectService/GetProject"; returns its response or raises CallError."""
     sent = urllib.request.Request(
         f"{ADDRESS}/api/service.v1.{operation}",
         data=json.dumps(request).encode(),
@@ -44,7 +44,7 @@ def call(operation, request):
 
 
 def projects_found(search):
-    """Every project with this text in its name, page after page, in the order of creation."""
+    """Yields every project with this text in its name, page after page, in the order of creation."""
     token = ""
     while True:
         page = call("ProjectService/ListProjects", {

@@ -72,5 +72,5 @@ while True:
     for work in call(token, "LeaseWork", {"maxLeases": 1, "kinds": ["WORK_KIND_ACTION"]})["works"]:
         try:
             work_on(token, work)
-        except OSError as error:  # Nobody takes word of it any more: it goes to another.
+        except OSError as error:  # The report was not accepted: another runner gets the work.
             print("dropped:", error, flush=True)

@@ -4,7 +4,7 @@
  *     npx buf generate
  *     TOKEN=cr_pat_... npx node first-call.ts [address]
  *
- * Creates three projects in one call, one of them bad on purpose, lists them
+ * Creates three projects in one call, one of them invalid on purpose, lists them
  * page by page, and handles an error by its reason.
  */
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
@@ -27,7 +27,7 @@ const transport = createConnectTransport({
 });
 const projects = createClient(ProjectService, transport);
 
-/** Every project with this text in its name, page after page, in the order of creation. */
+/** Yields every project with this text in its name, page after page, in the order of creation. */
 async function* projectsFound(search: string) {
   let token = "";
   do {

@@ -1,5 +1,5 @@
-// Package chartroom is a client of Chartroom: it repeats calls without doing them twice, walks lists, resumes streams,
-// and returns the reasons of errors.
+// Package chartroom is a client of Chartroom: it retries calls without executing them twice, iterates over lists,
+// resumes streams, and returns the reasons of errors.
 package chartroom
 
 import (
@@ -19,7 +19,7 @@ type Client struct {
 	retryFor time.Duration
 }
 
-// Option changes what New makes.
+// Option changes the client that New returns.
 type Option func(*settings)
 
 type settings struct {
@@ -29,19 +29,20 @@ type settings struct {
 	connect  []connect.ClientOption
 }
 
-// WithHTTPClient makes calls with another client than http.DefaultClient, such as one that trusts another certificate. It
-// must have no timeout of its own, which would end streams. An *http.Client is copied, since calls follow no redirects.
+// WithHTTPClient makes calls with another client than http.DefaultClient, such as one that trusts another
+// certificate. It must have no timeout, which would end streams. An *http.Client is copied, since calls follow no
+// redirects.
 func WithHTTPClient(client connect.HTTPClient) Option {
 	return func(made *settings) { made.http = client }
 }
 
-// WithTimeout says how long a call may take with its repetitions where its context has no deadline; a minute unless it is
-// set. Streams have no time.
+// WithTimeout sets how long a call may take, including retries, when its context has no deadline. The default is a
+// minute. Streams have no timeout.
 func WithTimeout(timeout time.Duration) Option {
 	return func(made *settings) { made.timeout = timeout }
 }
 
-// WithRetryFor says for how long a call or a stream that fails is tried again; 30 seconds unless it is set. 0 tries once.
+// WithRetryFor sets for how long a failing call or stream is retried. The default is 30 seconds. 0 tries once.
 func WithRetryFor(retryFor time.Duration) Option {
 	return func(made *settings) { made.retryFor = retryFor }
 }
@@ -51,8 +52,8 @@ func WithConnect(options ...connect.ClientOption) Option {
 	return func(made *settings) { made.connect = append(made.connect, options...) }
 }
 
-// New returns a client of the server at an address, such as https://chartroom.example.org. It connects at its first call.
-// With a token that no header can carry, such as one with the end of a line, every call fails.
+// New returns a client of the server at an address, such as https://chartroom.example.org. It connects at its first
+// call. If the token cannot be sent in a header, such as one with a line break, every call fails.
 func New(address, token string, options ...Option) *Client {
 	made := settings{http: http.DefaultClient, timeout: time.Minute, retryFor: 30 * time.Second}
 	for _, option := range options {
@@ -67,8 +68,8 @@ func New(address, token string, options ...Option) *Client {
 	return &Client{Services: newServices(newSender(made.http, token), url, all...), retryFor: made.retryFor}
 }
 
-// sender makes each attempt. It follows no redirect, which would give the token and the request to another server, or send
-// them without encryption.
+// sender makes each attempt. It follows no redirect, which would send the token and the request to another server or
+// without encryption.
 type sender struct {
 	client  connect.HTTPClient
 	isValid bool
@@ -86,7 +87,7 @@ func newSender(client connect.HTTPClient, token string) sender {
 
 func (s sender) Do(req *http.Request) (*http.Response, error) {
 	if !s.isValid {
-		// An error of net/http would be taken for one of the connection.
+		// An error of net/http would count as a connection error.
 		err := errors.New("the token has characters that no token has, such as the end of a line")
 		return nil, connect.NewError(connect.CodeUnauthenticated, err)
 	}

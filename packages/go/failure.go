@@ -11,12 +11,12 @@ import (
 	servicev1 "chartroom.example/client/service/v1"
 )
 
-// Failure is what a program reads of a failed call.
+// Failure is a failed call as a program reads it.
 type Failure struct {
 	// The kind of failure.
 	Code connect.Code
-	// Why, by the catalogue of the contract; unspecified where no server has answered. One that is newer than the module
-	// is its number.
+	// The reason from the contract's catalogue; unspecified when no server has responded. A reason that is newer than
+	// the module is only a number.
 	Reason servicev1.ErrorReason
 	// Facts about the failure, with the keys that the catalogue names for the reason.
 	Metadata map[string]string
@@ -24,7 +24,7 @@ type Failure struct {
 	Violations []Violation
 	// The server's sentence, for a person.
 	Message string
-	// The id of the call in the server's log; empty where no server has answered.
+	// The id of the call in the server's log; empty when no server has responded.
 	RequestID string
 }
 
@@ -34,16 +34,16 @@ type Violation struct {
 	Field string
 	// The id of the rule, such as string.uuid.
 	Rule string
-	// What a person should read.
+	// A message for a person.
 	Message string
 }
 
-// ReasonOf returns why a call has failed, by the catalogue of the contract.
+// ReasonOf returns the reason of a failed call from the contract's catalogue.
 func ReasonOf(err error) servicev1.ErrorReason {
 	return FailureOf(err).Reason
 }
 
-// FailureOf returns what a program reads of an error of a call.
+// FailureOf returns the error of a call as a Failure.
 func FailureOf(err error) Failure {
 	failure := Failure{Code: connect.CodeOf(err), Message: err.Error()}
 	var failed *connect.Error

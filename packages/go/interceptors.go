@@ -22,7 +22,7 @@ const (
 	longestPause   = 5 * time.Second
 )
 
-// identity says in each call and stream whose it is.
+// identity adds the token to each call and stream.
 type identity struct{ token string }
 
 func (i identity) write(header http.Header) {
@@ -49,8 +49,8 @@ func (identity) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.
 	return next
 }
 
-// repetition makes a call again that had no answer, or one from a server that stops, is busy or was asked too often. What
-// may change something has a key, the same in each attempt, so that it is done once.
+// repetition retries a call that got no response, or one from a server that is stopping, busy or rate limiting. A
+// call that may change something has an idempotency key, the same in each attempt, so that it is executed once.
 type repetition struct{ timeout, retryFor time.Duration }
 
 func (r repetition) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
@@ -103,14 +103,14 @@ func isTemporary(ctx context.Context, err error, isStream bool) bool {
 		if connect.IsWireError(err) {
 			return false
 		}
-		// Its own request ends with a connection over HTTP/1.1. A message that was cut looks like one that is malformed.
+		// Over HTTP/1.1, a lost connection cancels its request. A truncated message looks like a malformed one.
 		isCut := code == connect.CodeCanceled || code == connect.CodeUnknown
 		return isCut || isStream && (code == connect.CodeInternal || code == connect.CodeInvalidArgument)
 	}
 	return false
 }
 
-// pauseAfter returns how long to wait after so many failures in a row, at least as long as the server asks for.
+// pauseAfter returns how long to wait after a number of failures in a row, at least as long as the server asks for.
 func pauseAfter(err error, failures int) time.Duration {
 	whole := min(longestPause, time.Duration(float64(firstPause)*math.Pow(2, float64(min(failures, 16)-1))))
 	asked, _ := strconv.Atoi(FailureOf(err).Metadata["retry_after_seconds"])

@@ -16,7 +16,7 @@ type Page interface {
 	GetPagination() *servicev1.PaginationResponse
 }
 
-// Pages yields the pages of a list from the one that the request names, of 100 entries unless it says otherwise:
+// Pages yields the pages of a list, from the one that the request names, with 100 entries unless it says otherwise:
 //
 //	for page, err := range chartroom.Pages(ctx, client.Project.ListProjects, &servicev1.ListProjectsRequest{}) { ... }
 //

@@ -12,25 +12,25 @@ import (
 	servicev1 "chartroom.example/client/service/v1"
 )
 
-// A stream that was open for so long had reached the server, also where it sent nothing for hours.
+// A stream that was open for this long has reached the server, even if it received nothing.
 const reached = 5 * time.Second
 
-// errEarly is the end of a stream that has not said that it has ended.
+// errEarly is the error for a stream that ends without saying so.
 var errEarly = connect.NewError(connect.CodeUnavailable, errors.New("the stream has ended early"))
 
-// place is how far a stream has come.
+// place is the position in a stream.
 type place[Message any] interface {
-	// take notes a message, whose old part it removes, and reports whether anything of it is new.
+	// take accepts a message, removes its part that was received before, and reports whether something in it is new.
 	take(message Message) bool
-	// position is what differs once a message has brought the place forward, which not each new one does.
+	// position returns a value that changes when a message advances the stream. Not every new message does.
 	position() any
-	// isComplete reports whether a stream that ends now without an error has ended for good.
+	// isComplete reports whether the stream is complete if it ends now without an error.
 	isComplete() bool
 }
 
-// WatchEvents yields the events of the organization, and goes on behind the last one when the stream is cut. Without
-// AfterSequence it begins with the present, again where it was cut before its first message. It ends with its context, or
-// after an error that it yields.
+// WatchEvents yields the events of the organization, and resumes after the last one when the stream is interrupted.
+// Without AfterSequence it starts at the present, and does so again when it is interrupted before its first message.
+// It ends with its context, or after an error that it yields.
 func (c *Client) WatchEvents(
 	ctx context.Context, request *servicev1.WatchEventsRequest,
 ) iter.Seq2[*servicev1.WatchEventsResponse, error] {
@@ -41,8 +41,8 @@ func (c *Client) WatchEvents(
 	return watch(ctx, c.retryFor, c.Event.WatchEvents, begin)
 }
 
-// WatchAgentExecution yields what an agent answers, and goes on behind the last block when the stream is cut: the run
-// itself comes first then. It ends when the run has, with its context, or after an error that it yields.
+// WatchAgentExecution yields the output of an agent, and resumes after the last block when the stream is interrupted:
+// the run itself comes first then. It ends when the run has, with its context, or after an error that it yields.
 func (c *Client) WatchAgentExecution(
 	ctx context.Context, request *servicev1.WatchAgentExecutionRequest,
 ) iter.Seq2[*servicev1.WatchAgentExecutionResponse, error] {
@@ -53,8 +53,8 @@ func (c *Client) WatchAgentExecution(
 	return watch(ctx, c.retryFor, c.Agent.WatchAgentExecution, begin)
 }
 
-// StreamActionLogs yields what an action printed, and goes on behind the last piece when the stream is cut. It ends when
-// the stream does, with its context, or after an error that it yields.
+// StreamActionLogs yields the output of an action, and resumes after the last piece when the stream is interrupted.
+// It ends when the stream does, with its context, or after an error that it yields.
 func (c *Client) StreamActionLogs(
 	ctx context.Context, request *servicev1.StreamActionLogsRequest,
 ) iter.Seq2[*servicev1.StreamActionLogsResponse, error] {
@@ -83,7 +83,7 @@ type agentPlace struct {
 
 func (p *agentPlace) take(message *servicev1.WatchAgentExecutionResponse) bool {
 	if block := message.GetBlock(); block != nil {
-		// In the folded view the last sequence, which the other view leaves empty.
+		// The last sequence in the folded view; empty in the other view.
 		sequence := block.GetLastSequence()
 		if sequence == 0 {
 			sequence = block.GetSequence()
@@ -96,13 +96,13 @@ func (p *agentPlace) take(message *servicev1.WatchAgentExecutionResponse) bool {
 	return true
 }
 
-// The run itself, which comes first in each stream, has no number.
+// The run itself comes first in each stream and has no number.
 func (p *agentPlace) position() any { return p.request.AfterSequence }
 
 func (p *agentPlace) isComplete() bool { return p.hasStopped }
 
-// logPlace asks for all pieces again, since an offset would hold for another attempt that has begun meanwhile, and drops
-// those that were there.
+// logPlace requests all pieces again, since an offset would also apply to another attempt that has begun in the
+// meantime, and drops those that were received before.
 type logPlace struct {
 	request       *servicev1.StreamActionLogsRequest
 	attempt, step int32
@@ -124,12 +124,12 @@ func (p *logPlace) take(piece *servicev1.StreamActionLogsResponse) bool {
 		piece.Data = piece.Data[known-piece.Offset:]
 		piece.Offset = known
 	}
-	// Of the very first piece the server knows alone what is missing before it.
+	// For the very first piece, only the server knows what is missing before it.
 	if !isFirst {
 		piece.LeftOutBytes = piece.Offset - known
 	}
 	p.attempt, p.step, p.end = piece.Attempt, piece.StepIndex, end
-	// What was asked for as the first piece's place holds for its attempt alone.
+	// The requested offset applies only to the attempt of the first piece.
 	p.request.AfterOffset = 0
 	return true
 }
@@ -138,7 +138,7 @@ func (p *logPlace) position() any { return [3]int64{int64(p.attempt), int64(p.st
 
 func (*logPlace) isComplete() bool { return true }
 
-// watch yields the messages of a stream, which it opens again when it is cut.
+// watch yields the messages of a stream, which it opens again after an interruption.
 func watch[Request, Response any](
 	ctx context.Context,
 	retryFor time.Duration,
@@ -172,8 +172,8 @@ func watch[Request, Response any](
 	}
 }
 
-// follow yields what is new in one stream, until it ends or the caller leaves it. A stream is good that has brought the place
-// forward, or was open for long enough.
+// follow yields what is new in one stream, until it ends or the caller leaves it. A stream counts as good when it has
+// advanced the place or was open for long enough.
 func follow[Request, Response any](
 	ctx context.Context,
 	open func(context.Context, *Request) (*connect.ServerStreamForClient[Response], error),
@@ -189,7 +189,7 @@ func follow[Request, Response any](
 	}
 	defer func() { _ = stream.Close() }()
 	before := came.position()
-	// The time until here is that of connecting, unless this fails too.
+	// The time until here was spent connecting, unless this fails too.
 	stream.ResponseHeader()
 	opened := time.Now()
 	for stream.Receive() {

@@ -10,7 +10,7 @@ func piece(attempt, step int32, offset int64, data string) *servicev1.StreamActi
 	return &servicev1.StreamActionLogsResponse{Attempt: attempt, StepIndex: step, Offset: offset, Data: []byte(data)}
 }
 
-// A stream of logs that is opened again brings all pieces again, cut elsewhere, and those of another attempt.
+// A resumed log stream sends all pieces again, cut differently, and those of another attempt.
 func TestLogsGoOnBehindWhatCame(t *testing.T) {
 	request := &servicev1.StreamActionLogsRequest{AfterOffset: 2}
 	place := &logPlace{request: request}

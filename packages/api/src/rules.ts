@@ -2,21 +2,21 @@ import { create, type DescMessage, type MessageInitShape } from "@bufbuild/proto
 import { pathToString } from "@bufbuild/protobuf/reflect";
 import { createValidator } from "@bufbuild/protovalidate";
 
-/** A rule of the contract that a message does not keep. */
+/** A rule of the contract that a message breaks. */
 export interface RuleViolation {
   /** The path of the field, such as `initializer.specs[0].git.remote_uri`; empty for a rule of the whole message. */
   readonly field: string;
   /** The rule, such as `string.uuid`. */
   readonly ruleId: string;
-  /** What the rule demands, for a person. */
+  /** What the rule requires, for a person. */
   readonly message: string;
 }
 
 const validator = createValidator();
 
 /**
- * Returns the rules of the contract that a request does not keep, without asking a server, which checks each request in
- * any case.
+ * Returns the rules of the contract that a request breaks, without calling a server, which checks each request in any
+ * case.
  * @throws an error when a rule cannot be evaluated
  */
 export function findViolations<D extends DescMessage>(

@@ -24,21 +24,21 @@ export interface ClientOptions {
   /** The server's address, such as `https://chartroom.example.org`; without `/api`. */
   readonly server: string;
   /**
-   * The access token, or what returns it for each attempt of a call. Absent: calls have none, and a page of the server
-   * itself calls under the session of its person.
+   * The access token, or a function that returns it for each attempt of a call. When absent, calls have no token; a
+   * page of the server itself then calls with the session of its user.
    */
   readonly token?: string | (() => string | Promise<string>) | undefined;
-  /** For how many milliseconds a call or a stream is tried again; default 30,000. 0 tries once, Infinity never gives up. */
+  /** How many milliseconds a call or a stream is retried; default 30,000. 0 tries once, Infinity never gives up. */
   readonly retryForMs?: number;
-  /** After how many milliseconds a call without a time of its own ends, its repetitions included; default 60,000. */
+  /** Timeout in milliseconds of calls without their own, including retries; default 60,000. */
   readonly timeoutMs?: number;
-  /** Run for each attempt, inside of the repetitions. */
+  /** Run for each attempt, inside the retries. */
   readonly interceptors?: readonly Interceptor[];
-  /** Takes the place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
-/** What `GET /version` says of a server. */
+/** The response of `GET /version`. */
 export interface ServerVersion {
   readonly name: string;
   /** The release, such as `0.1.0`. */
@@ -47,7 +47,7 @@ export interface ServerVersion {
 
 /** Calls one server as the owner of one token. */
 export interface ChartroomClient {
-  /** Carries the calls, for everything else that takes a transport of Connect. */
+  /** The transport of the calls, for everything else that takes a Connect transport. */
   readonly transport: Transport;
   /** Returns the operations of a service. Their streams end when they are interrupted: {@link watch} resumes them. */
   service<S extends DescService>(service: S): Client<S>;
@@ -65,22 +65,22 @@ export interface ChartroomClient {
   ): AsyncGenerator<MessageShape<O>, void>;
   /**
    * Yields the messages of WatchEvents, WatchAgentExecution or StreamActionLogs, and resumes the stream when it is
-   * interrupted. Events without `afterSequence` begin with the present, again where the stream was cut before its first
-   * message.
+   * interrupted. Events without `afterSequence` start at the present, and do so again when the stream is interrupted
+   * before its first message.
    */
   watch<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     request: MessageInitShape<I>,
     options?: WatchOptions,
   ): AsyncGenerator<MessageShape<O>, void>;
-  /** Asks the server for its version. @throws ConnectError when there is no Chartroom */
+  /** Asks the server for its version. @throws ConnectError when the server is not a Chartroom server */
   serverVersion(signal?: AbortSignal): Promise<ServerVersion>;
 }
 
 /**
- * Creates a client of a server. It opens no connection before the first call, and nothing has to be closed.
+ * Creates a client of a server. It connects at the first call and need not be closed.
  *
- * @throws TypeError when no header can carry the token
+ * @throws TypeError when the token cannot be sent in a header
  */
 export function createClient({
   server,
@@ -98,7 +98,7 @@ export function createClient({
     ...(fetch && { fetch }),
   });
   const transport: Transport = {
-    // Not the transport's own default, which would end streams too.
+    // Not the transport's own default, which would also end streams.
     unary: (method, signal, timeoutMs = defaultTimeoutMs, ...rest) =>
       base.unary(method, signal, timeoutMs, ...rest),
     stream: base.stream,
@@ -126,7 +126,7 @@ function authorize(token: ClientOptions["token"]): Interceptor {
   };
 }
 
-/** The error of a header would contain the token. */
+/** The error for an invalid header would contain the token. */
 function checkToken(token: string): void {
   if (/[^\x21-\x7e]/.test(token))
     throw new TypeError("the token has characters that no token has, such as the end of a line");

@@ -3,25 +3,25 @@ import { type Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { RuleViolation } from "../../api/src/rules.ts";
 
-/** What a program reads of a failed call. */
+/** A failed call as a program reads it. */
 export interface Failure {
   /** The kind of failure. */
   readonly code: Code;
-  /** Why, by the catalogue of the contract; `UNSPECIFIED` where no server of Chartroom has answered. */
+  /** The reason from the contract's catalogue; `UNSPECIFIED` when no Chartroom server has responded. */
   readonly reason: ErrorReason;
-  /** The name of the reason, such as `PROJECT_NAME_TAKEN`, for logs; `UNSPECIFIED` where there is none. */
+  /** The name of the reason, such as `PROJECT_NAME_TAKEN`, for logs; `UNSPECIFIED` for none. */
   readonly reasonName: string;
-  /** What the catalogue says of this reason, such as the `field`. A key may be absent. */
+  /** The facts that the catalogue defines for this reason, such as the `field`. A key may be absent. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** The first 20 rules of the contract that the request does not keep. */
+  /** The first 20 rules of the contract that the request breaks. */
   readonly violations: readonly RuleViolation[];
   /** The server's sentence, for a person. */
   readonly message: string;
-  /** Identifies the call in the server's log; empty where no server has answered. */
+  /** Identifies the call in the server's log; empty when no server has responded. */
   readonly requestId: string;
 }
 
-/** Returns what a program reads of anything that a call has thrown. */
+/** Returns everything that a call has thrown as a Failure. */
 export function failureOf(thrown: unknown): Failure {
   const error = ConnectError.from(thrown);
   const [detail] = error.findDetails(ErrorDetailSchema);
@@ -30,7 +30,7 @@ export function failureOf(thrown: unknown): Failure {
   return {
     code: error.code,
     reason,
-    // A server of a later release has reasons without a name here.
+    // A server of a later release has reasons that have no name here.
     reasonName: ErrorReason[reason] ?? String(reason),
     metadata: detail?.metadata ?? {},
     violations: (violations?.violations ?? []).map(violationOf),
@@ -39,7 +39,7 @@ export function failureOf(thrown: unknown): Failure {
   };
 }
 
-/** Returns why a call has failed, by the catalogue of the contract. */
+/** Returns the reason of a failed call from the contract's catalogue. */
 export function reasonOf(thrown: unknown): ErrorReason {
   return failureOf(thrown).reason;
 }

@@ -13,11 +13,11 @@ import {
   type PaginationResponse,
 } from "#gen/service/v1/pagination_pb.js";
 
-/** The most elements of one page (contract, PaginationRequest.page_size). */
+/** Maximum elements of one page (contract, PaginationRequest.page_size). */
 const MAX_PAGE_SIZE = 100;
 
 type ListedIn<Page> = {
-  // Fields that begin so are those of all messages.
+  // Fields with this prefix belong to every message.
   [Field in keyof Page as Field extends `$${string}`
     ? never
     : Field]-?: Page[Field] extends readonly (infer Element)[] ? Element : never;
@@ -30,9 +30,8 @@ type Asked = { pagination?: PaginationRequest };
 type Page = { readonly pagination?: PaginationResponse };
 
 /**
- * Yields the pages of a list from the first one, or from the one whose token the request has, to the last. Each is read
- * when it is asked for.
- * @throws TypeError when the operation is no list
+ * Yields the pages of a list, from the first or from the one whose token the request has. Each is read lazily.
+ * @throws TypeError when the operation is not a list
  */
 export async function* readPages<I extends DescMessage, O extends DescMessage>(
   transport: Transport,
@@ -53,7 +52,7 @@ export async function* readPages<I extends DescMessage, O extends DescMessage>(
   }
 }
 
-/** Yields the elements of a list, page by page. @throws TypeError when the operation is no list */
+/** Yields the elements of a list, page by page. @throws TypeError when the operation is not a list */
 export async function* readList<I extends DescMessage, O extends DescMessage>(
   transport: Transport,
   method: DescMethodUnary<I, O>,
@@ -66,7 +65,7 @@ export async function* readList<I extends DescMessage, O extends DescMessage>(
   }
 }
 
-/** Returns the name of the field that has the elements of a page. */
+/** Returns the name of the field that contains the elements of a page. */
 function elementsField({ name, input, output }: DescMethodUnary): string {
   const lists = output.fields.filter(({ fieldKind }) => fieldKind === "list");
   const [field] = lists;

@@ -10,36 +10,36 @@ import type {
   StreamActionLogsResponse,
 } from "#gen/service/v1/workflow_service_pb.js";
 
-/** How far a stream has come, and how it goes on. */
+/** The position in a stream, and how to resume from it. */
 export interface Resumption<I, O> {
   /**
-   * Takes a message into account, from which it removes what was there before.
-   * @returns whether anything of it is new
+   * Accepts a message and removes its part that was received before.
+   * @returns whether the message contains something new
    */
   accept(message: O): boolean;
-  /** Returns what differs once a message has brought the stream forward, which not each new one does. */
+  /** Returns a value that changes when a message advances the stream. Not every new message does. */
   position(): unknown;
-  /** Changes the request so that the next stream goes on behind what was accepted. */
+  /** Changes the request so that the next stream continues after what was accepted. */
   resume(request: I): void;
-  /** Returns whether a stream that ends now without an error has ended for good. */
+  /** Returns whether the stream is complete if it ends now without an error. */
   isComplete(): boolean;
 }
 
-/** By the full name of the operation: to import the services would put all of them into each page. */
+/** By the full name of the operation: importing the services would add all of them to each page. */
 const RESUMPTIONS: Readonly<Record<string, (request: never) => Resumption<never, never>>> = {
   "service.v1.EventService/WatchEvents": resumeEvents,
   "service.v1.AgentService/WatchAgentExecution": resumeAgentExecution,
   "service.v1.WorkflowService/StreamActionLogs": resumeActionLogs,
 };
 
-/** Returns how a stream of an operation goes on. @throws TypeError when the operation is none that resumes */
+/** Returns how to resume a stream of an operation. @throws TypeError for an operation that cannot be resumed */
 export function createResumption<I, O>({ parent, name }: DescMethod, request: I): Resumption<I, O> {
   const make = RESUMPTIONS[`${parent.typeName}/${name}`];
   if (make === undefined) throw new TypeError(`${name} returns no stream that resumes`);
   return make(request as never) as unknown as Resumption<I, O>;
 }
 
-/** Events go on for ever. One that was cut before its first message begins with the present again. */
+/** Events never end. A stream that is interrupted before its first message starts at the present again. */
 function resumeEvents(): Resumption<WatchEventsRequest, WatchEventsResponse> {
   let sequence: bigint | undefined;
   return {
@@ -55,7 +55,7 @@ function resumeEvents(): Resumption<WatchEventsRequest, WatchEventsResponse> {
   };
 }
 
-/** The run itself has no number: it comes again with each stream, as it is then. */
+/** The run itself has no number: each stream sends its current state again. */
 function resumeAgentExecution({
   afterSequence,
 }: WatchAgentExecutionRequest): Resumption<WatchAgentExecutionRequest, WatchAgentExecutionResponse> {
@@ -76,8 +76,9 @@ function resumeAgentExecution({
 }
 
 /**
- * Logs begin again with the first step, since an offset would hold for another attempt that has begun meanwhile. Pieces may
- * be cut elsewhere then: the middle of a long log goes. A server keeps at most 1 MiB of each step.
+ * Logs start again with the first step, since an offset would also apply to another attempt that has begun in the
+ * meantime. The pieces may then be cut differently: a server keeps at most 1 MiB of each step, and removes the middle
+ * of a longer log.
  */
 function resumeActionLogs(): Resumption<StreamActionLogsRequest, StreamActionLogsResponse> {
   let last: { readonly attempt: number; readonly stepIndex: number; readonly end: bigint } | undefined;
@@ -89,7 +90,7 @@ function resumeActionLogs(): Resumption<StreamActionLogsRequest, StreamActionLog
       const known = before?.stepIndex === stepIndex ? before.end : 0n;
       const end = offset + BigInt(data.length);
       if (end <= known) return false;
-      // Of the first piece the server knows what is missing before it.
+      // For the first piece, only the server knows what is missing before it.
       if (last) piece.leftOutBytes = offset > known ? offset - known : 0n;
       if (offset < known) {
         piece.offset = known;

@@ -11,9 +11,9 @@ const MIN_WAIT_MS = 250;
 const MAX_WAIT_MS = 5_000;
 
 /**
- * Creates the interceptor that repeats unary calls while the server cannot be reached, stops or is busy, and while the
- * caller has made too many calls. Each call that may change something has an idempotency key, the same in each attempt,
- * so that it is carried out once.
+ * Creates the interceptor that retries unary calls while the server is unreachable, stopping or busy, and while the
+ * caller exceeds its rate limit. Each call that may change something has an idempotency key, the same in all
+ * attempts, so that it is executed once.
  *
  * @param retryForMs 0 for a single attempt
  */
@@ -36,17 +36,18 @@ export function createRetries(retryForMs: number): Interceptor {
   };
 }
 
-/** Returns whether the same call may succeed later: the server was not reached, stops, is busy or wants fewer calls. */
+/** Returns whether a retry may succeed: the server was unreachable, stopping or busy, or asked for fewer calls. */
 export function isTemporary(error: ConnectError): boolean {
   const reason = reasonOf(error);
-  // Without a reason it is from a proxy, or of the connection.
+  // An error without a reason comes from a proxy or the connection.
   if (reason === ErrorReason.UNSPECIFIED) return error.code === Code.Unavailable;
   return reason === ErrorReason.UNAVAILABLE || reason === ErrorReason.TOO_MANY_CALLS;
 }
 
 /**
- * Makes failures of the connection `unavailable`, those of streams too. It has to be the innermost interceptor, where
- * only the transport throws: what a token's function or another interceptor throws is a program's and not repeated.
+ * Converts connection failures to `unavailable`, also those of streams. It must be the innermost interceptor, where
+ * only the transport throws: errors of a token function or another interceptor belong to the program and are not
+ * retried.
  */
 export const markUnavailable: Interceptor = (next) => async (req) => {
   try {
@@ -66,8 +67,8 @@ async function* withUnavailable<T>(messages: AsyncIterable<T>): AsyncGenerator<T
 }
 
 /**
- * Returns what `fetch` throws as `unavailable`, and everything else as it is: an answer that is not of this contract, and a
- * certificate that is not trusted, would be the same the next time.
+ * Converts what `fetch` throws to `unavailable`, except errors that would be the same the next time: a response that
+ * is not of this contract, and an untrusted certificate.
  */
 function asUnavailable(thrown: unknown): ConnectError {
   const error = ConnectError.from(thrown);
@@ -77,21 +78,24 @@ function asUnavailable(thrown: unknown): ConnectError {
   return new ConnectError(error.rawMessage, Code.Unavailable, error.metadata, undefined, cause);
 }
 
-/** Whether an answer was read whole, but is not of this contract. */
+/** Returns whether a complete response was read that is not of this contract. */
 function isOfAnswer(cause: unknown): boolean {
   return ["Error", "SyntaxError"].includes((cause as Error).name);
 }
 
-/** Only Node says so, by the codes of OpenSSL. */
+/** Only Node reports this, with the codes of OpenSSL. */
 function isOfCertificate(cause: unknown): boolean {
   const { code } = Object((cause as Error).cause);
   return /CERT|LEAF_SIGNATURE/.test(String(code));
 }
 
-/** Returns how many milliseconds to wait, at least as many as the server asks for; spread, so that clients do not come at once. */
+/**
+ * Returns how many milliseconds to wait: at least what the server asks for, with jitter so that clients do not retry
+ * at the same time.
+ */
 export function waitMsAfter({ metadata }: ConnectError, failures: number): number {
   const wholeMs = Math.min(MIN_WAIT_MS * 2 ** (failures - 1), MAX_WAIT_MS);
-  // A proxy may write a date, which is not waited for.
+  // A proxy may send a date, which is ignored.
   const askedSeconds = Number(metadata.get("retry-after")) || 0;
   return Math.max(askedSeconds * 1_000, (wholeMs / 2) * (1 + Math.random()));
 }
@@ -114,7 +118,7 @@ function mayChange({ idempotency }: DescMethod): boolean {
   return idempotency !== Idempotency.NO_SIDE_EFFECTS;
 }
 
-/** Returns 128 random bits. Not a UUID: browsers make those only for pages over HTTPS. */
+/** Returns 128 random bits. Not a UUID: browsers create those only for pages over HTTPS. */
 function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -10,22 +10,22 @@ import { type CallOptions, Code, ConnectError, type Transport } from "@connectrp
 import { createResumption } from "./resumption.ts";
 import { isTemporary, pause, waitMsAfter } from "./retry.ts";
 
-/** A stream that was open for so long, in milliseconds, had reached the server, also where it sent nothing for hours. */
+/** A stream that was open for this many milliseconds has reached the server, even if it received nothing. */
 const REACHED_MS = 5_000;
 
 export interface WatchOptions extends Omit<CallOptions, "timeoutMs"> {
-  /** For how many milliseconds an interrupted stream is opened again; by default that of the client. */
+  /** How many milliseconds an interrupted stream is retried; default the client's. */
   readonly retryForMs?: number;
-  /** Is called with each interruption, before the stream is opened again. */
+  /** Called at each interruption, before the stream is opened again. */
   readonly onInterrupted?: (error: ConnectError) => void;
 }
 
 /**
- * Yields the messages of a stream. When it is interrupted it is opened again behind the last message that was yielded:
- * none is lost or repeated. Ends when the stream does, or without an error when the signal is aborted.
+ * Yields the messages of a stream. After an interruption the stream is opened again after the last yielded message,
+ * so none is lost or repeated. Ends when the stream does, or without an error when the signal is aborted.
  *
- * @throws ConnectError when the server refuses the stream, or could not be reached for too long; TypeError when the
- *   operation is none whose streams resume
+ * @throws ConnectError when the server rejects the stream, or was unreachable for too long; TypeError for an
+ * operation whose streams cannot be resumed
  */
 export async function* watchStream<I extends DescMessage, O extends DescMessage>(
   transport: Transport,
@@ -55,7 +55,7 @@ export async function* watchStream<I extends DescMessage, O extends DescMessage>
         options.onHeader?.(res.header);
         openedAt = performance.now();
         for await (const message of res.message) {
-          // What was received before is still read then.
+          // Messages that were already received are still read then.
           if (leaving.signal.aborted) return;
           const before = resumption.position();
           const isNew = resumption.accept(message);
@@ -85,10 +85,10 @@ export async function* watchStream<I extends DescMessage, O extends DescMessage>
   }
 }
 
-/** Returns the error of a stream, as `unavailable` where its connection has ended within a message. */
+/** Returns the error of a stream, as `unavailable` when its connection ended within a message. */
 function asInterruption(thrown: unknown): ConnectError {
   const error = ConnectError.from(thrown);
-  // Only the client's own protocol says so, without a detail.
+  // Only the client's own protocol implementation reports this, without a detail.
   const isIncomplete = error.code === Code.InvalidArgument && error.details.length === 0;
   return isIncomplete ? new ConnectError(error.rawMessage, Code.Unavailable) : error;
 }

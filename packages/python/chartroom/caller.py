@@ -15,7 +15,7 @@ from .operation import Operation, Transport
 from .places import PLACES
 from .retries import is_temporary, pause_after
 
-# A stream that was open for so long had reached the server, also where it sent nothing for hours.
+# A stream that was open for this long has reached the server, even if it received nothing.
 _REACHED_SECONDS = 5.0
 _PAGE_SIZE = 100
 
@@ -37,11 +37,11 @@ class Caller:
         timeout: float | None,
         idempotency_key: str | None,
     ) -> Any:
-        """Returns the response of an operation, which is called again where that may help."""
+        """Returns the response of an operation, and retries the call when that may help."""
         request = operation.request_of(given)
         headers = {}
         if operation.has_effect:
-            # Every attempt carries the same key: what an attempt without an answer did is not done twice.
+            # Every attempt has the same key, so that an attempt without a response is not executed twice.
             headers["idempotency-key"] = idempotency_key or str(uuid.uuid4())
         began = time.monotonic()
         end = began + (self._timeout if timeout is None else timeout)
@@ -57,7 +57,7 @@ class Caller:
             time.sleep(pause)
 
     def pages(self, operation: Operation, given: GivenRequest, timeout: float | None) -> Iterator[Any]:
-        """Yields the pages of a list from the one that the request names, of 100 entries unless it says otherwise."""
+        """Yields the pages of a list, from the one that the request names, with 100 entries by default."""
         request = operation.request_of(given)
         if request.pagination.page_size == 0:
             request.pagination.page_size = _PAGE_SIZE
@@ -76,7 +76,7 @@ class Caller:
             yield from getattr(page, field)
 
     def stream(self, operation: Operation, given: GivenRequest) -> Iterator[Any]:
-        """Yields the messages of a stream, which is opened again after the last one when it is cut."""
+        """Yields the messages of a stream, which resumes after the last one when it is interrupted."""
         place = PLACES[operation.path](operation.request_of(given))
         failures = 0
         failing_since = 0.0

@@ -1,4 +1,4 @@
-"""The client that users make."""
+"""The client of a server."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Client(Services):
         retry_for: float = 30.0,
         credentials: Any = None,
     ) -> None:
-        """Makes a client, which connects at its first call.
+        """Creates a client, which connects at its first call.
 
         `address` is the server's, such as `https://chartroom.example.org`. `timeout` is how many seconds
-        a call may take with all its attempts; streams have none. `retry_for` is for how many seconds a call
-        or a stream that fails is tried again: 0 tries once, `math.inf` never gives up. `credentials` is for a server whose
+        a call may take, including retries; streams have no timeout. `retry_for` is how many seconds a failing
+        call or stream is retried: 0 tries once, `math.inf` never gives up. `credentials` is for a server whose
         certificate the machine does not trust: an `ssl.SSLContext`, or for gRPC what
         `grpc.ssl_channel_credentials` returns.
         """
@@ -53,7 +53,7 @@ class Client(Services):
         super().__init__(Caller(self._transport, timeout, retry_for))
 
     def close(self) -> None:
-        """Closes the connections. Calls that are open end with an error."""
+        """Closes the connections. Open calls end with an error."""
         self._transport.close()
 
     def __enter__(self) -> Client:

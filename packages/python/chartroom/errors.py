@@ -28,9 +28,9 @@ class ApiError(Exception):
     """A call that failed."""
 
     code: str
-    """The kind of error, such as `not_found`; `unavailable` too when no answer came."""
+    """The kind of error, such as `not_found`; `unavailable` also when there was no response."""
     message: str
-    """What a person should read."""
+    """A message for a person."""
     reason: str = UNSPECIFIED
     """The reason of the catalogue without its prefix, such as `NOT_FOUND`; `UNSPECIFIED` when no server gave one."""
     metadata: dict[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class ApiError(Exception):
     violations: list[Violation] = field(default_factory=list)
     """The first 20 rules that the request breaks."""
     request_id: str = ""
-    """The id of the call in the server's log; empty when no answer came."""
+    """The id of the call in the server's log; empty when there was no response."""
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code}, {self.reason})"
@@ -47,13 +47,13 @@ class ApiError(Exception):
 def read_error(
     code: str, message: str, details: Iterable[tuple[str, bytes]], request_id: str = ""
 ) -> ApiError:
-    """Returns the error with these details, each a message's full name and its bytes."""
+    """Returns the error with these details, each the full name of a message and its bytes."""
     error = ApiError(code, message, request_id=request_id)
     for name, data in details:
         if name == "service.v1.ErrorDetail":
             detail = ErrorDetail.FromString(data)
             error.metadata.update(detail.metadata)
-            # A newer server has reasons that this client does not know: they keep their number.
+            # A newer server may have reasons that this client does not know: use their number.
             is_known = detail.reason in ErrorReason.values()
             error.reason = ErrorReason.Name(detail.reason).removeprefix(_PREFIX) if is_known else str(detail.reason)
         elif name == "buf.validate.Violations":

@@ -12,9 +12,9 @@ from .error_parts_pb2 import Status
 from .errors import ApiError, read_error
 from .operation import Operation
 
-# A page may have 4 MiB, which is the most that grpcio takes unless a larger limit is set.
+# A page may have 4 MiB, which is the default limit of grpcio.
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-# The one code that has another spelling here.
+# The only code with a different spelling here.
 _CODES = {grpc.StatusCode.CANCELLED: "canceled"}
 
 
@@ -34,9 +34,9 @@ class GrpcTransport:
             "grpc.max_receive_message_length": _MAX_MESSAGE_BYTES,
             "grpc.keepalive_time_ms": 30_000,
             "grpc.keepalive_timeout_ms": 10_000,
-            # The client's own retries have keys.
+            # The client's own retries have idempotency keys.
             "grpc.enable_retries": 0,
-            # How long it may take until a server that was away is found again.
+            # Bounds how long it takes to reconnect to a server that was down.
             "grpc.initial_reconnect_backoff_ms": 200,
             "grpc.max_reconnect_backoff_ms": 5_000,
             "grpc.primary_user_agent": self._headers.pop("user-agent"),
@@ -64,7 +64,7 @@ class GrpcTransport:
         opened = self._channel.unary_stream(
             f"/{operation.path}", operation.request.SerializeToString, operation.response.FromString
         )(request, metadata=self._metadata(headers))
-        # Waits for the headers; where there are none, the first message raises the error.
+        # Waits for the headers; without them, the first message raises the error.
         opened.initial_metadata()
         return self._messages(opened)
 

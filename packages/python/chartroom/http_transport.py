@@ -18,12 +18,12 @@ from google.protobuf.message import Message
 from .errors import ApiError, read_error
 from .operation import Operation
 
-# The server sends something every 15 seconds, so that after these there is no connection any more.
+# The server sends something every 15 seconds: after this much silence the connection is lost.
 _SILENCE_SECONDS = 40.0
-# An answer that comes at the deadline says more than the end of the client's own patience.
+# A response at the deadline says more than the client's own timeout.
 _GRACE_SECONDS = 1.0
 _CONNECT_SECONDS = 10.0
-# A server closes connections that are idle for 60 seconds, which a call at that moment would notice by failing.
+# A server closes connections that are idle for 60 seconds. A call at that moment would fail.
 _IDLE_SECONDS = 30.0
 
 
@@ -38,7 +38,7 @@ class HttpTransport:
         self._tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
         self._prefix = parts.path.rstrip("/").removesuffix("/api") + "/api/"
         self._headers = {**headers, "Content-Type": "application/json"}
-        # Each with the time since when it is idle, the latest last.
+        # Each with the time since which it is idle, the most recent last.
         self._idle: list[tuple[http.client.HTTPConnection, float]] = []
         self._lock = threading.Lock()
 
@@ -82,7 +82,7 @@ class HttpTransport:
         self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse, operation: Operation
     ) -> Iterator[Message]:
         try:
-            # Before the first chunk a cut looks like the end of the chunks.
+            # Before the first chunk, a lost connection looks like the end of the chunks.
             if response.chunked and not response.fp.peek(1):
                 raise http.client.IncompleteRead(b"")
             while line := response.readline():
@@ -94,7 +94,8 @@ class HttpTransport:
                 if "error" in content:
                     raise _error_of(content["error"], response.headers.get("X-Request-Id", ""))
                 yield json_format.ParseDict(content, operation.response(), ignore_unknown_fields=True)
-            # At a cut `readline` returns what it has: what was left of the chunk, or of the length, shows it.
+            # When the connection is lost, `readline` returns what it has: only the missing rest of the chunk, or of the
+            # length, shows it.
             is_complete = response.chunk_left is None if response.chunked else response.length == 0
             if not is_complete:
                 raise http.client.IncompleteRead(b"")
@@ -122,7 +123,7 @@ class HttpTransport:
             try:
                 connection.connect()
             except ssl.SSLCertVerificationError as error:
-                # It will be the same certificate again.
+                # A retry would get the same certificate.
                 connection.close()
                 raise ApiError("unknown", f"the certificate of the server is not trusted: {error}") from error
             except TimeoutError as error:
@@ -155,7 +156,7 @@ class HttpTransport:
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Returns whether there is something to read, which is the end where no answer is awaited."""
+    """Returns whether an idle connection has something to read, which is its end."""
     with selectors.DefaultSelector() as selector:
         selector.register(connection.sock, selectors.EVENT_READ)
         return bool(selector.select(0))
@@ -170,7 +171,7 @@ def _failure(response: http.client.HTTPResponse, body: bytes) -> ApiError:
     try:
         return _error_of(json.loads(body), request_id)
     except (ValueError, KeyError, TypeError, AttributeError):
-        # A proxy's page: those of a server that is away may be retried.
+        # A page of a proxy. When it says that the server is down, the call may be retried.
         code = "unavailable" if response.status in (429, 502, 503, 504) else "unknown"
         return ApiError(code, f"HTTP {response.status} {response.reason}", request_id=request_id)
 

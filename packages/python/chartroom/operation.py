@@ -1,4 +1,4 @@
-"""What the client knows of an operation of the contract."""
+"""Operations of the contract, and the transports that call them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Operation:
     request: type[Message]
     response: type[Message]
     has_effect: bool
-    """Whether it changes something, so that its calls carry an idempotency key."""
+    """True when it may change something: its calls then have an idempotency key."""
 
     def request_of(self, given: Message | Mapping[str, Any] | None) -> Message:
-        """Returns a copy of the request of a caller, who may give its fields as a mapping."""
+        """Returns a copy of the caller's request, which may be a mapping of its fields."""
         if given is None:
             return self.request()
         if isinstance(given, self.request):
@@ -33,7 +33,7 @@ class Operation:
 
 
 class Transport(Protocol):
-    """A protocol over which calls are made. Both methods raise ApiError."""
+    """A protocol for calls. `unary` and `stream` raise ApiError."""
 
     def unary(
         self, operation: Operation, request: Message, headers: Mapping[str, str], timeout: float
@@ -43,7 +43,7 @@ class Transport(Protocol):
     def stream(
         self, operation: Operation, request: Message, headers: Mapping[str, str]
     ) -> Iterator[Message]:
-        """Returns the messages of a stream until it ends or is cut, once it has begun or has failed."""
+        """Waits until a stream has begun or failed; returns its messages until it ends or is interrupted."""
 
     def close(self) -> None:
         """Closes the connections."""

@@ -1,4 +1,4 @@
-"""How far a stream has come, and the request with which it goes on from there."""
+"""The position in a stream, and the request that resumes from there."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from .service.v1.agent_pb2 import AgentExecution
 
 
 class EventPlace:
-    """The place in a stream of events: the sequence of the last message."""
+    """The position in a stream of events: the sequence of the last message."""
 
     def __init__(self, request: Message) -> None:
         self._request = request
 
     def take(self, message: Message) -> Message | None:
-        """Notes a message and returns what of it is new."""
+        """Accepts a message and returns its new part."""
         self._request.after_sequence = message.sequence
         return message
 
     def position(self) -> object:
-        """Returns what differs once a message has brought the place forward, which not each new one does."""
+        """Returns a value that changes when a message advances the stream. Not every new message does."""
         return self._request.after_sequence
 
     def next_request(self) -> Message:
-        """Returns the request for what follows the last message."""
+        """Returns the request that resumes after the last message."""
         return self._request
 
     def is_complete(self) -> bool:
-        """Returns whether a stream that ends now without an error has ended for good."""
+        """Returns whether the stream is complete if it ends now without an error."""
         return False
 
 
 class AgentPlace(EventPlace):
-    """The place in a run's output: the last block. The run itself comes again at each beginning."""
+    """The position in a run's output: the last block. Each stream sends the run itself again."""
 
     def __init__(self, request: Message) -> None:
         super().__init__(request)
@@ -42,7 +42,7 @@ class AgentPlace(EventPlace):
         if message.WhichOneof("news") == "agent_execution":
             self._has_stopped = message.agent_execution.status.phase == AgentExecution.PHASE_STOPPED
         elif message.WhichOneof("news") == "block":
-            # In the folded view `last_sequence`, which the other view leaves empty.
+            # `last_sequence` in the folded view; empty in the other view.
             reached = message.block.last_sequence or message.block.sequence
             self._request.after_sequence = max(self._request.after_sequence, reached)
         return message
@@ -52,10 +52,10 @@ class AgentPlace(EventPlace):
 
 
 class LogPlace(EventPlace):
-    """The place in logs: attempt, step and bytes.
+    """The position in logs: attempt, step and bytes.
 
-    The request begins again, since an offset would hold for another attempt that has begun meanwhile; what was
-    had before is dropped.
+    The request asks for all pieces again, since an offset would also apply to another attempt that has begun in
+    the meantime. Pieces that were received before are dropped.
     """
 
     def __init__(self, request: Message) -> None:
@@ -74,7 +74,7 @@ class LogPlace(EventPlace):
         if message.offset < had:
             message.data = message.data[had - message.offset :]
             message.offset = had
-        # Of the very first piece the server knows alone what is missing before it.
+        # For the very first piece, only the server knows what is missing before it.
         if not is_first:
             message.left_out_bytes = message.offset - had
         return message

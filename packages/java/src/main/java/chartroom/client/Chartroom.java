@@ -16,11 +16,11 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Calls a server as the owner of a token. Each service of the contract is a method that returns its blocking stub, which
- * repeats calls without doing them twice. May be used by several threads.
+ * Calls a server as the owner of a token. Each service of the contract is a method that returns its blocking stub,
+ * which retries calls without executing them twice. May be used by several threads.
  */
 public final class Chartroom extends Services implements AutoCloseable {
-  /** A page may have 4 MiB, which is the most that gRPC takes unless a larger limit is set. */
+  /** A page may have 4 MiB, which is the default limit of gRPC. */
   private static final int MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
   private final ManagedChannel channel;
@@ -32,38 +32,42 @@ public final class Chartroom extends Services implements AutoCloseable {
     this.retryFor = builder.retryFor;
   }
 
-  /** Returns a client of the server at an address such as {@code https://chartroom.example.org}; it connects at its first call. */
+  /**
+   * Returns a client of the server at an address such as {@code https://chartroom.example.org}; it connects at its
+   * first call.
+   */
   public static Chartroom connect(String address, String token) {
     return builder(address, token).build();
   }
 
-  /** Returns what makes a client with settings of its own. */
+  /** Returns the builder of a client with its own settings. */
   public static Builder builder(String address, String token) {
     return new Builder(address, token);
   }
 
   /**
-   * Returns the events of the organization, which go on behind the last one when the stream is cut. Without {@code
-   * after_sequence} they begin with the present, again where the stream was cut before its first message.
+   * Returns the events of the organization, and resumes after the last one when the stream is interrupted. Without
+   * {@code after_sequence} they start at the present, and do so again when the stream is interrupted before its first
+   * message.
    */
   public Watch<WatchEventsResponse> watchEvents(WatchEventsRequest request) {
     return new Watch<>(new Places.Events(request, event()::watchEvents), retryFor);
   }
 
   /**
-   * Returns what an agent answers, which goes on behind the last block when the stream is cut: the run itself comes first
-   * then. Ends when the run has.
+   * Returns the output of an agent, and resumes after the last block when the stream is interrupted: the run itself
+   * comes first then. Ends when the run has.
    */
   public Watch<WatchAgentExecutionResponse> watchAgentExecution(WatchAgentExecutionRequest request) {
     return new Watch<>(new Places.Agent(request, agent()::watchAgentExecution), retryFor);
   }
 
-  /** Returns what an action printed, which goes on behind the last piece when the stream is cut. */
+  /** Returns the output of an action, and resumes after the last piece when the stream is interrupted. */
   public Watch<StreamActionLogsResponse> streamActionLogs(StreamActionLogsRequest request) {
     return new Watch<>(new Places.Logs(request, workflow()::streamActionLogs), retryFor);
   }
 
-  /** Closes the connection. Calls and streams that are open end with an error. */
+  /** Closes the connection. Open calls and streams end with an error. */
   @Override
   public void close() {
     channel.shutdownNow();
@@ -90,19 +94,19 @@ public final class Chartroom extends Services implements AutoCloseable {
         throw new IllegalArgumentException("gRPC cannot use the path of an address");
     }
 
-    /** Says how long a call without a deadline of its own may take with its repetitions; a minute unless it is set. */
+    /** Sets how long a call without a deadline may take, including retries. The default is a minute. */
     public Builder timeout(Duration timeout) {
       this.timeout = timeout;
       return this;
     }
 
-    /** Says for how long a call or a stream that fails is tried again; 30 seconds unless it is set. Zero tries once. */
+    /** Sets for how long a failing call or stream is retried. The default is 30 seconds. Zero tries once. */
     public Builder retryFor(Duration retryFor) {
       this.retryFor = retryFor;
       return this;
     }
 
-    /** Takes other credentials of TLS, for a server whose certificate the machine does not trust. */
+    /** Uses other TLS credentials, for a server whose certificate the machine does not trust. */
     public Builder credentials(ChannelCredentials credentials) {
       this.credentials = credentials;
       return this;
@@ -119,7 +123,7 @@ public final class Chartroom extends Services implements AutoCloseable {
               .maxInboundMessageSize(MAX_MESSAGE_BYTES)
               .keepAliveTime(30, TimeUnit.SECONDS)
               .keepAliveTimeout(10, TimeUnit.SECONDS)
-              // Its own have keys.
+              // This client's own retries have idempotency keys.
               .disableRetry()
               .build();
       return new Chartroom(channel, this);

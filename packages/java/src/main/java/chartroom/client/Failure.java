@@ -14,15 +14,15 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * What a program reads of a failed call.
+ * A failed call as a program reads it.
  *
  * @param code the kind of failure
- * @param reason why, by the catalogue of the contract: unspecified where no server has answered, unrecognized where it is
- *     newer than this package
+ * @param reason the reason from the contract's catalogue: unspecified when no server has responded, unrecognized when
+ * it is newer than this package
  * @param metadata facts about the failure, with the keys that the catalogue names for the reason
  * @param violations the first 20 rules that the request breaks
  * @param message the server's sentence, for a person
- * @param requestId the id of the call in the server's log; empty where no server has answered
+ * @param requestId the id of the call in the server's log; empty when no server has responded
  */
 public record Failure(
     Status.Code code,
@@ -34,13 +34,13 @@ public record Failure(
   private static final Metadata.Key<String> REQUEST_ID =
       Metadata.Key.of("x-request-id", Metadata.ASCII_STRING_MARSHALLER);
 
-  /** Returns what a program reads of anything that a call has thrown. */
+  /** Returns everything that a call has thrown as a Failure. */
   public static Failure of(Throwable thrown) {
     Metadata trailers = Status.trailersFromThrowable(thrown);
     return of(Status.fromThrowable(thrown), trailers == null ? new Metadata() : trailers);
   }
 
-  /** Returns why a call has failed, by the catalogue of the contract. */
+  /** Returns the reason of a failed call from the contract's catalogue. */
   public static ErrorReason reasonOf(Throwable thrown) {
     return of(thrown).reason();
   }
@@ -54,7 +54,7 @@ public record Failure(
         if (each.is(Violations.class)) violations = violationsOf(each.unpack(Violations.class));
       }
     } catch (InvalidProtocolBufferException error) {
-      // Details that cannot be read tell nothing.
+      // Unreadable details are ignored.
     }
     String message = status.getDescription() == null ? status.getCode().name() : status.getDescription();
     String requestId = trailers.get(REQUEST_ID);

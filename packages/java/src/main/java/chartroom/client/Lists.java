@@ -9,15 +9,15 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.function.Function;
 
-/** Walks lists page by page. */
+/** Iterates over lists page by page. */
 public final class Lists {
   private static final int PAGE_SIZE = 100;
 
   private Lists() {}
 
   /**
-   * Returns the pages of a list from the one that the request names, of 100 entries unless it says otherwise; each is read
-   * when it is asked for.
+   * Returns the pages of a list, from the one that the request names, with 100 entries unless it says otherwise. Each
+   * page is read lazily.
    *
    * @param list a list operation, such as {@code client.project()::listProjects}
    */

@@ -2,17 +2,17 @@ package chartroom.client;
 
 import java.util.Iterator;
 
-/** How far a stream has come. */
+/** The position in a stream. */
 interface Place<T> {
-  /** Opens the stream behind what has come. */
+  /** Opens the stream after this position. */
   Iterator<T> open();
 
-  /** Notes a message and returns what of it is new; null when nothing is. */
+  /** Accepts a message and returns its new part; null when nothing is new. */
   T take(T message);
 
-  /** Returns what differs once a message has brought the place forward, which not each new one does. */
+  /** Returns a value that changes when a message advances the stream. Not every new message does. */
   Object position();
 
-  /** Returns whether a stream that ends now without an error has ended for good. */
+  /** Returns whether the stream is complete if it ends now without an error. */
   boolean isComplete();
 }

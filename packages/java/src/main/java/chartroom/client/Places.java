@@ -11,7 +11,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.function.Function;
 
-/** The places of the streams of the contract. */
+/** The positions in the contract's streams. */
 final class Places {
   private Places() {}
 
@@ -68,7 +68,7 @@ final class Places {
     @Override
     public WatchAgentExecutionResponse take(WatchAgentExecutionResponse message) {
       if (message.hasBlock()) {
-        // In the folded view the last sequence, which the other view leaves empty.
+        // The last sequence in the folded view; empty in the other view.
         long last = message.getBlock().getLastSequence();
         long sequence = last != 0 ? last : message.getBlock().getSequence();
         request = request.toBuilder().setAfterSequence(Math.max(request.getAfterSequence(), sequence)).build();
@@ -90,8 +90,8 @@ final class Places {
   }
 
   /**
-   * Attempt, step and bytes. All pieces are asked for again, since an offset would hold for another attempt that has begun
-   * meanwhile, and those that were there are dropped.
+   * Attempt, step and bytes. Requests all pieces again, since an offset would also apply to another attempt that has
+   * begun in the meantime, and drops those that were received before.
    */
   static final class Logs implements Place<StreamActionLogsResponse> {
     private final Function<StreamActionLogsRequest, Iterator<StreamActionLogsResponse>> stream;
@@ -125,7 +125,7 @@ final class Places {
         piece.setData(message.getData().substring((int) (known - message.getOffset())));
         piece.setOffset(known);
       }
-      // Of the very first piece the server knows alone what is missing before it.
+      // For the very first piece, only the server knows what is missing before it.
       if (!isFirst) piece.setLeftOutBytes(piece.getOffset() - known);
       attempt = message.getAttempt();
       step = message.getStepIndex();

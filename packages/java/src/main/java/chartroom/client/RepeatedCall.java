@@ -11,7 +11,7 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
-/** A unary call that is made again while that may help. Its listener gets the answer of the last attempt alone. */
+/** A unary call that is retried when that may help. Its listener gets only the response of the last attempt. */
 class RepeatedCall<Q, A> extends ClientCall<Q, A> {
   private static final ScheduledExecutorService TIMER =
       Executors.newSingleThreadScheduledExecutor(
@@ -32,7 +32,7 @@ class RepeatedCall<Q, A> extends ClientCall<Q, A> {
   private boolean isCompressed = true;
   private int requested;
 
-  // What follows is changed by the caller's thread, that of an attempt, and the timer.
+  // The caller's thread, that of an attempt, and the timer change the following fields.
   private ClientCall<Q, A> attempt;
   private ScheduledFuture<?> pause;
   private int failures;
@@ -65,7 +65,7 @@ class RepeatedCall<Q, A> extends ClientCall<Q, A> {
     this.isCompressed = isCompressed;
   }
 
-  /** All is known now, since the stubs send one message and its end. */
+  /** The request is complete now, since the stubs send one message and its end. */
   @Override
   public void halfClose() {
     begin();
@@ -102,7 +102,7 @@ class RepeatedCall<Q, A> extends ClientCall<Q, A> {
     call.halfClose();
   }
 
-  /** Keeps an answer until it is known to be the last. */
+  /** Holds a response until it is known to be the last. */
   private final class Attempt extends Listener<A> {
     private Metadata answerHeaders;
     private A answer;

@@ -14,8 +14,8 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Adds the token to each call, and to those that may change something a key that all attempts share, so that it is done
- * once. Unary calls are repeated.
+ * Adds the token to each call. Calls that may change something also get an idempotency key that all attempts share,
+ * so that they are executed once. Retries unary calls.
  */
 final class Repetition implements ClientInterceptor {
   private static final Metadata.Key<String> AUTHORIZATION =

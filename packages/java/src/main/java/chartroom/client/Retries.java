@@ -5,27 +5,27 @@ import java.security.cert.CertificateException;
 import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** When a call is made again, and after which pause. */
+/** Decides when a call is retried, and after which delay. */
 final class Retries {
   private static final long FIRST_PAUSE_MS = 250;
   private static final long LONGEST_PAUSE_MS = 5_000;
 
   private Retries() {}
 
-  /** Returns whether the same call may succeed later: no answer, a busy server, or too many calls. */
+  /** Returns whether a retry may succeed: no response, a busy server, or too many calls. */
   static boolean isTemporary(Failure failure, Throwable cause) {
-    // It will be the same certificate again.
+    // A retry would get the same certificate.
     for (Throwable each = cause; each != null; each = each.getCause())
       if (each instanceof CertificateException) return false;
     return switch (failure.reason()) {
-      // Of the connection, or of a proxy.
+      // An error of the connection or of a proxy.
       case ERROR_REASON_UNSPECIFIED -> failure.code() == Status.Code.UNAVAILABLE;
       case ERROR_REASON_UNAVAILABLE, ERROR_REASON_TOO_MANY_CALLS -> true;
       default -> false;
     };
   }
 
-  /** Returns how long to wait after so many failures in a row, at least as long as the server asks for. */
+  /** Returns how long to wait after a number of failures in a row, at least as long as the server asks for. */
   static Duration pauseAfter(Failure failure, int failures) {
     long whole = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS << Math.min(failures - 1, 16));
     long asked = Long.parseLong(failure.metadata().getOrDefault("retry_after_seconds", "0")) * 1_000;

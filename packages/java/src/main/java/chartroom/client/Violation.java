@@ -5,6 +5,6 @@ package chartroom.client;
  *
  * @param field the path of the field in the request, such as {@code triggers[0].time.time_zone}
  * @param rule the id of the rule, such as {@code string.uuid}
- * @param message what a person should read
+ * @param message a message for a person
  */
 public record Violation(String field, String rule, String message) {}

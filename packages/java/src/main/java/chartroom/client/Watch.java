@@ -10,15 +10,15 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The messages of a stream, which is opened again behind the last one when it is cut: none is lost or repeated. {@link
- * #hasNext} waits for a message; it throws a StatusRuntimeException when the server refuses the stream, or could not be
- * reached for too long. Used by one thread; another may close it, which ends it.
+ * The messages of a stream. After an interruption the stream is opened again after the last message, so none is lost
+ * or repeated. {@link #hasNext} waits for a message; it throws a StatusRuntimeException when the server rejects the
+ * stream, or was unreachable for too long. Used by one thread; another may close it, which ends it.
  */
 public final class Watch<T> implements Iterator<T>, AutoCloseable {
-  /** A stream that was open for so long had reached the server, also where it sent nothing for hours. */
+  /** A stream that was open for this long has reached the server, even if it received nothing. */
   private static final long REACHED_NANOS = TimeUnit.SECONDS.toNanos(5);
 
-  /** What a call runs once the headers of its answer have come. */
+  /** What a call runs once the headers of its response have arrived. */
   static final Context.Key<Runnable> ON_OPENED = Context.key("chartroom-on-opened");
 
   private final Place<T> place;
@@ -73,7 +73,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
     return message;
   }
 
-  /** Ends the stream: what waits in {@link #hasNext} returns false. */
+  /** Ends the stream: a waiting {@link #hasNext} returns false. */
   @Override
   public void close() {
     closed.countDown();
