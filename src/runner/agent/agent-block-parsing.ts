@@ -76,7 +76,7 @@ function requireId(line: JsonObject): string {
   return id;
 }
 
-/** Returns a text as it is, and anything else as JSON; empty for none. */
+/** Returns a string unchanged and any other value as JSON; empty for null and undefined. */
 function textOrJson(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return "";
   return typeof value === "string" ? value.toWellFormed() : JSON.stringify(value);

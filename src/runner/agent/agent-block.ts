@@ -8,16 +8,13 @@ import type {
 } from "#gen/service/v1/agent_pb.js";
 import type { BlockContent } from "./agent-reporter.ts";
 
-/** The values of blocks, of which any may be left out. */
+/** The values of blocks; every field is optional. */
 export type ToolCall = Omit<MessageInitShape<typeof ToolCallSchema>, "$typeName" | "$unknown">;
 export type Plan = Omit<MessageInitShape<typeof PlanSchema>, "$typeName" | "$unknown">;
 export type Question = Omit<MessageInitShape<typeof QuestionSchema>, "$typeName" | "$unknown">;
 export type Usage = Omit<MessageInitShape<typeof UsageSchema>, "$typeName" | "$unknown">;
 
-/**
- * Limits of the contract, in characters, for a text, a diff and the arguments of
- * a tool (AgentOutputBlock).
- */
+/** Limits of the contract for blocks (AgentOutputBlock). This one is for a text, a diff and a tool's arguments. */
 const MAX_TEXT_CHARACTERS = 65_536;
 const MAX_PATH_CHARACTERS = 1_024;
 const MAX_TOOL_NAME_CHARACTERS = 256;
@@ -29,15 +26,15 @@ const MAX_DIFFS = 8;
 const MAX_DIFF_CHARACTERS = 32_768;
 const MAX_ENTRIES = 64;
 const MAX_QUESTION_CHARACTERS = 4_096;
-/** Maximum of a question's schema: a longer one would be no schema when it is cut, and is left out. */
+/** Maximum length of a question's schema. A longer one is left out, since a truncated schema is invalid. */
 const MAX_SCHEMA_CHARACTERS = 16_384;
 
-/** Splits a text of any length into consecutive blocks; none for an empty one. */
+/** Splits a text into consecutive blocks; returns none for an empty text. */
 export function textBlocks(text: string): BlockContent[] {
   return pieces(text).map((content) => ({ case: "text", value: { content } }));
 }
 
-/** Splits what an agent thinks into consecutive blocks; none for an empty text. */
+/** Splits an agent's thoughts into consecutive blocks; returns none for an empty text. */
 export function thoughtBlocks(text: string): BlockContent[] {
   return pieces(text).map((content) => ({ case: "thought", value: { content } }));
 }
@@ -52,12 +49,12 @@ function pieces(text: string): string[] {
   return all;
 }
 
-/** Returns the block of a tool call, or of what has changed of one; its id must not be empty. */
+/** Returns the block for a tool call or for an update of one; its id must not be empty. */
 export function toolCallBlock(call: ToolCall): BlockContent {
   return { case: "toolCall", value: cutToolCall(call) };
 }
 
-/** Returns a tool call with texts and lists as long as the contract takes them. */
+/** Truncates a tool call's texts and lists to the limits of the contract. */
 export function cutToolCall(call: ToolCall): ToolCall {
   return {
     ...call,
@@ -87,7 +84,7 @@ export function planBlock({ entries = [] }: Plan): BlockContent {
   return { case: "plan", value };
 }
 
-/** Returns the block of a question, or of what has become of one; its id must not be empty. */
+/** Returns the block for a question or for an update of one; its id must not be empty. */
 export function questionBlock(question: Question): BlockContent {
   const { id = "", message = "", schema = "" } = question;
   const value = {
@@ -130,7 +127,10 @@ export function errorBlock(message: string): BlockContent {
   return { case: "error", value: { message: truncate(message, MAX_ERROR_CHARACTERS) } };
 }
 
-/** Returns the start of a text, at max `max` UTF-16 units; there are never more characters than units. */
+/**
+ * Truncates a text to at most `max` UTF-16 units without splitting a surrogate pair. A text never has more
+ * characters than units.
+ */
 export function truncate(text: string, max: number): string {
   const end = text.length > max && isHighSurrogate(text.charCodeAt(max - 1)) ? max - 1 : max;
   return text.slice(0, end);

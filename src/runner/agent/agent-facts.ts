@@ -11,7 +11,7 @@ import type { Workspace } from "../steps/workspace.ts";
 import { type InputLine, type InputSettings, modeName, settingsOf } from "./agent-input-encoding.ts";
 import type { AgentState } from "./agent-state.ts";
 
-/** The organization's policies for agents. Only the agent's program can enforce them. */
+/** The organization's policies for agents. Only the agent's own program can enforce them. */
 export interface AgentPolicies {
   /** True if it may not use the Model Context Protocol. */
   readonly mcpDisabled: boolean;
@@ -19,7 +19,7 @@ export interface AgentPolicies {
   readonly commandDenyList: readonly string[];
   /** True if it gets no source-control tools. */
   readonly scmToolsDisabled: boolean;
-  /** The only group whose members' agents get these tools; empty for all. */
+  /** The id of the group whose members' agents alone get these tools; empty when all agents get them. */
   readonly scmToolsAllowedGroupId: string;
 }
 
@@ -36,15 +36,15 @@ export interface ForkPoint {
 /** The facts about its execution that an agent's program gets when it starts. */
 export interface AgentFacts {
   readonly runId: string;
-  /** The run that this one goes on with; empty for none. */
+  /** The run that this one resumes; empty when it resumes none. */
   readonly resumedFrom: string;
-  /** The first run of the conversation, under whose id the agent keeps it. */
+  /** The first run of the conversation. The agent stores the conversation under this id. */
   readonly conversationId: string;
-  /** The end of the turn where the agent forks another conversation; undefined for a run that does not. */
+  /** The turn after which this run forks another conversation; undefined for a run that is no fork. */
   readonly forkedFrom: ForkPoint | undefined;
   readonly sessionId: string;
   readonly parentRunId: string;
-  /** The executions of the sub-agents that it started before. */
+  /** The ids of the sub-agent executions that it has already started. */
   readonly subagentRunIds: readonly string[];
   readonly mode: string;
   readonly goal: string;
@@ -81,14 +81,14 @@ function policiesOf(policy: AgentPolicy | undefined): AgentPolicies {
   return {
     mcpDisabled: policy?.mcpDisabled ?? false,
     commandDenyList: policy?.commandDenyList ?? [],
-    // The server names the group only to those that are not its members.
+    // The server sends the group's id only to agents of users who are not its members.
     scmToolsDisabled: (policy?.scmToolsDisabled ?? false) || scmToolsAllowedGroupId !== "",
     scmToolsAllowedGroupId,
   };
 }
 
 /**
- * Returns the first line that an agent of the JSON lines form gets.
+ * Returns the first line that is sent to an agent that speaks JSON lines.
  * @param starts see AgentState.starts
  */
 export function startLine(facts: AgentFacts, starts: number): InputLine {
@@ -96,8 +96,8 @@ export function startLine(facts: AgentFacts, starts: number): InputLine {
 }
 
 /**
- * Returns the complete environment of an agent's program: the secrets, the variables
- * of its registration, and then those that neither can override.
+ * Returns the complete environment of an agent's program: the secrets, then the variables
+ * of its registration, then the runner's own variables, which override both.
  */
 export async function agentEnvironmentOf(
   { tools, work }: Assignment,
@@ -141,10 +141,7 @@ export async function agentEnvironmentOf(
   });
 }
 
-/**
- * Returns the settings as environment variables of an agent's program; an empty
- * one leaves the choice to the program.
- */
+/** Returns the settings as environment variables. An empty variable leaves the choice to the agent's program. */
 export function settingVariables({
   model,
   reasoningEffort,

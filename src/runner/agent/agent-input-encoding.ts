@@ -21,7 +21,7 @@ import type { ApprovalAnswer, ApprovalRequest } from "./approval-requests.ts";
 /** One line of input for an agent that speaks JSON lines. */
 export type InputLine = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** A part of a message, as the agent gets it. */
+/** A part of a message in the form that the agent receives. */
 export type InputPart =
   | { readonly text: string }
   | { readonly image: { readonly mimeType: string; readonly path: string } };
@@ -50,7 +50,7 @@ export async function inputLine(
   };
 }
 
-/** Encodes what became of a tool call or question that the agent has asked for. */
+/** Encodes the decision on a tool call, or the answer to a question, that the agent requested. */
 export function approvalAnswerLine(
   { toolCallId: id = "", request }: ApprovalRequest,
   { allowed, optionId, answerJson, reason }: ApprovalAnswer,
@@ -68,7 +68,7 @@ export function approvalAnswerLine(
   return { type: "permission", id, allowed, ...(optionId !== "" && { option: optionId }), ...why };
 }
 
-/** Returns the parts of a message in reading order; the deprecated forms are one part. */
+/** Returns the parts of a message in order. A message in a deprecated form has one part. */
 export async function partsOf(
   { input, inputs }: UserInputBlock,
   storeImage: StoreImage,
@@ -85,7 +85,7 @@ export async function partsOf(
   return result;
 }
 
-/** Returns the settings that were chosen: a model by its number, the others by their short names. */
+/** Returns the settings that are set: the model as its number, the others as short names. */
 export function settingsOf({ model, reasoningEffort, serviceTier }: ExtAgentSettings): InputSettings {
   return {
     ...(model !== 0 && { model }),
@@ -104,7 +104,7 @@ export function modesOf({ modes }: TurnOptions): string[] {
 /** Returns the name of a mode, such as `planning`. */
 export const modeName = (mode: number) => shortName(AgentModeSchema, mode);
 
-/** Returns the short name of an enum's member: in lower case, without the enum's own name. */
+/** Returns an enum member's name in lower case, without the enum's prefix. */
 function shortName(members: DescEnum, number: number): string {
   const name = members.value[number]?.localName;
   return name?.toLowerCase() ?? "unspecified";

@@ -24,17 +24,17 @@ import {
   requireText,
 } from "./line-values.ts";
 
-/** A request of the agent for a sub-agent. */
+/** The agent's request to start a sub-agent. */
 export interface SubagentRequest {
-  /** The agent's own name for it. */
+  /** The agent's own key for the request. */
   readonly key: string;
   readonly name: string;
   readonly prompt: string;
-  /** The agent's id; empty for the same agent. */
+  /** The id of the agent to start; empty for the same agent. */
   readonly agentId: string;
 }
 
-/** A message of the agent to another execution. */
+/** A message from the agent to another execution. */
 export interface OutgoingMessage {
   readonly to: string;
   readonly type: AgentMessage_Type;
@@ -45,27 +45,24 @@ export interface OutgoingMessage {
 export type AgentMessage =
   | { readonly kind: "seen"; readonly inputId: string }
   | { readonly kind: "answer"; readonly blocks: readonly BlockContent[] }
-  /**
-   * An error; `reason` is an identifier of the agent's choice for a failure of
-   * the execution, if it fails.
-   */
+  /** An error. If the execution fails, `reason` becomes the reason of its failure. */
   | { readonly kind: "error"; readonly message: string; readonly reason: "model_unreachable" | undefined }
-  /** The turn is over; the execution waits for its next input, and for the interests. */
+  /** The end of a turn. The execution then waits for its next input or for one of the interests. */
   | { readonly kind: "turn-done"; readonly interests: readonly Interest[] }
   | { readonly kind: "facts"; readonly facts: AgentUpdate }
   | { readonly kind: "subagent"; readonly request: SubagentRequest }
   | { readonly kind: "message"; readonly message: OutgoingMessage }
-  /** A tool call that the agent asks for, or a question to a person. */
+  /** A tool call that needs permission, or a question to a person. */
   | { readonly kind: "approval"; readonly request: ApprovalRequest };
 
-/** Maximum of the contract for the agent's activity, in characters (ReportAgentRequest.current_activity). */
+/** The contract's maximum length of the agent's activity, in characters (ReportAgentRequest.current_activity). */
 const MAX_ACTIVITY_CHARACTERS = 256;
-/** Maximum of the contract for interests (ReportAgentRequest.interests). */
+/** The contract's maximum number of interests (ReportAgentRequest.interests). */
 const MAX_INTERESTS = 16;
 
 /**
- * Parses a line of an agent that speaks JSON lines, as docs/agents.md defines
- * them. Texts that exceed the contract's limits are cut.
+ * Parses a line from an agent that speaks JSON lines, in the format of docs/agents.md.
+ * Truncates texts that exceed the contract's limits.
  *
  * @param line the parsed JSON of the line
  * @throws InvalidAgentLine
@@ -109,7 +106,7 @@ export const MESSAGE_TYPES: readonly string[] = Object.keys(PARSERS);
 
 const facts = (update: AgentUpdate): AgentMessage => ({ kind: "facts", facts: update });
 
-/** Ignores reasons outside the format, as it ignores unknown fields. */
+/** Returns the reason of an error. Ignores reasons that the format does not define, as it ignores unknown fields. */
 function reason(line: JsonObject) {
   return line.reason === "model_unreachable" ? line.reason : undefined;
 }

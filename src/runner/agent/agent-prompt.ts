@@ -7,7 +7,7 @@ import type {
 } from "#gen/service/v1/agent_pb.js";
 import { partsOf, type StoreImage } from "./agent-input-encoding.ts";
 
-/** Renders an input as the text for an agent of the plain text form. */
+/** Renders an input as the prompt for an agent of the plain text form. */
 export async function promptText({ input }: AgentInput, storeImage: StoreImage): Promise<string> {
   switch (input.case) {
     case "userInput":

@@ -5,7 +5,7 @@ import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_ser
 import { replay } from "../../../test/harness/seed.ts";
 import { type AgentReport, AgentReporter, type AgentReporterOptions } from "./agent-reporter.ts";
 
-/** A report to a service that takes everything, after `last` blocks. */
+/** Returns a reporter to a service that accepts everything and already has `last` blocks. */
 function reportTo(deliver: (progress: AgentReport) => unknown, limits: AgentReporterOptions = {}, last = 0n) {
   let known = last;
   return new AgentReporter(

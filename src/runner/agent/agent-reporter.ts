@@ -11,10 +11,10 @@ import { errorBlock } from "./agent-block.ts";
 
 type Request = MessageInitShape<typeof ReportAgentRequestSchema>;
 
-/** One report about an agent's execution. */
+/** A report about an agent's execution. */
 export type AgentReport = Omit<Request, "leaseId" | "fence" | "$typeName" | "$unknown">;
 
-/** Facts about the agent besides its answer; the newest of each counts. */
+/** Facts about the agent other than its answer. The latest value of each wins. */
 export type AgentUpdate = Pick<
   AgentReport,
   "usage" | "goalStatus" | "mode" | "currentActivity" | "canResume" | "forkAbility"
@@ -33,19 +33,19 @@ export interface Block {
 }
 
 export interface AgentReporterOptions {
-  /** Longest time that a block waits to be sent together with others, in milliseconds; 100 when absent. */
+  /** Maximum time that a block is delayed so that it is sent with others, in milliseconds; 100 when absent. */
   readonly intervalMs?: number;
-  /** Maximum of characters in one report, unless a single block has more; 262,144 when absent. */
+  /** Maximum number of characters in a report, unless a single block has more; 262,144 when absent. */
   readonly reportCharacters?: number;
   /** Called with each state of the agent. */
   readonly onState?: (state: State) => void;
 }
 
-/** Maximum of the contract for blocks in one report, less one that may have to explain a refusal. */
+/** The contract's maximum number of blocks in a report, less one for an error block that explains a refusal. */
 const MAX_BLOCKS = 63;
-/** Maximum of the contract for seen inputs in one report. */
+/** The contract's maximum number of seen inputs in a report. */
 const MAX_SEEN = 64;
-/** Number of reports that may wait to be sent before the sender has to wait too. */
+/** Number of reports that may be queued before the caller has to wait. */
 const MAX_WAITING_REPORTS = 4;
 
 /** A report that has not been sent yet. */
@@ -60,9 +60,8 @@ interface Draft {
 }
 
 /**
- * Collects the events of an agent's execution and reports them to the service, in
- * order, one report at a time. Blocks are numbered without gaps when they are
- * sent.
+ * Collects the events of an agent's execution and reports them to the service in order, one report at a time.
+ * Numbers the blocks without gaps when it sends them.
  */
 export class AgentReporter {
   readonly #deliver: (progress: AgentReport) => Promise<bigint>;
@@ -78,8 +77,7 @@ export class AgentReporter {
   readonly #failed = new AbortController();
 
   /**
-   * @param deliver sends a report and returns the number of the block that the
-   *   service accepted last
+   * @param deliver sends a report and returns the number of the last block that the service has accepted
    * @param lastSequence number of the last block that the service has
    */
   constructor(
@@ -94,7 +92,7 @@ export class AgentReporter {
     this.#onState = onState;
   }
 
-  /** Returns a signal that is aborted when reporting ends, since `deliver` rejected. */
+  /** Returns a signal that is aborted when reporting ends because `deliver` rejected. */
   get failed(): AbortSignal {
     return this.#failed.signal;
   }
@@ -118,7 +116,7 @@ export class AgentReporter {
     this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);
   }
 
-  /** Records that the environment is running; reported with whatever comes next. */
+  /** Records that the environment is running. This is sent with the next report. */
   environmentIsRunning(): void {
     this.#draft().environment = { phase: EnvironmentPhase.RUNNING };
     this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);
@@ -130,9 +128,9 @@ export class AgentReporter {
     this.#timer ??= setTimeout(() => this.#send(), this.#intervalMs);
   }
 
-  /** Records the agent's new state, and the events that it waits for. */
+  /** Records the agent's new state and the events that it waits for. */
   setState(state: State, interests: readonly Interest[] = []): void {
-    // Each transition needs its own report: the service only sees the state at the end of one.
+    // Each transition needs its own report, since a report carries a single state.
     const draft = this.#draft((last) => last.state === State.UNSPECIFIED);
     draft.state = state;
     draft.interests = interests;
@@ -141,7 +139,7 @@ export class AgentReporter {
   }
 
   /**
-   * Resolves when there is room for more.
+   * Resolves when the queue has room for more.
    *
    * @throws the error that `deliver` rejected with, now or before
    */
@@ -151,7 +149,7 @@ export class AgentReporter {
   }
 
   /**
-   * Sends the rest and resolves when everything is delivered.
+   * Sends everything that is queued; resolves when it has been delivered.
    *
    * @throws the error that `deliver` rejected with, now or before
    */
@@ -164,7 +162,7 @@ export class AgentReporter {
     this.#throwFailure();
   }
 
-  /** Returns the report for new content: nothing is added to one after the agent has begun to wait. */
+  /** Returns the draft for new content. A draft that says that the agent waits takes no more content. */
   #draft(fits: (last: Draft) => boolean = () => true): Draft {
     const last = this.#drafts.at(-1);
     if (last && last.state !== State.WAITING && fits(last)) return last;
@@ -176,7 +174,7 @@ export class AgentReporter {
       interests: [],
       facts: {},
     };
-    // Nothing is reported any more: drafts after a failure must not pile up.
+    // After a failure nothing is sent, so drafts must not accumulate.
     if (!this.#failure) this.#drafts.push(draft);
     return draft;
   }
@@ -204,9 +202,8 @@ export class AgentReporter {
   }
 
   /**
-   * Sends a report. When the service refuses the agent's facts or interests, the
-   * rest is sent with the refusal in their place: the agent's output is not lost
-   * for that.
+   * Sends a report. If the service refuses it and it has facts or interests, sends it once more with an error block
+   * in their place, so that the agent's output is not lost.
    */
   async #sendDraft({ facts, interests, ...draft }: Draft): Promise<void> {
     const isDispensable = interests.length > 0 || Object.keys(facts).length > 0;

@@ -5,35 +5,35 @@ import { type Workspace, workspaceAt } from "../steps/workspace.ts";
 import type { StoreImage } from "./agent-input-encoding.ts";
 
 /**
- * The files about an agent's conversation that a runner stores in its environment,
- * so that they survive a lost lease, and the end of an execution that is resumed.
+ * The files of an agent's conversation, which the runner stores in the environment. They survive the loss of a lease
+ * and the end of an execution that is resumed later.
  */
 export interface AgentState {
   readonly folder: string;
-  /** Returns the folder of the files about another conversation in the environment. */
+  /** Returns the state folder of another conversation in the environment. */
   folderOf(conversationId: string): string;
-  /** The folder of the files of its secrets, which no state survives in. */
+  /** The folder of its secret files, which are removed when the agent ends. */
   readonly secretsFolder: string;
-  /** The folder of the images of its inputs. */
+  /** The folder of the images in its inputs. */
   readonly imagesFolder: string;
-  /** The file of the pull request that it works on, where there is one. */
+  /** The file that describes the pull request that it works on, if it works on one. */
   readonly pullRequestFile: string;
   /** The number of earlier starts of the program for the conversation. */
   readonly startedBefore: number;
-  /** Counts a start; returns the number of starts including it. */
+  /** Counts a start and returns the number of starts, this one included. */
   countStart(): Promise<number>;
-  /** Stores an image; the same image has the same file, however often it is delivered. */
+  /** Stores an image. An image that is delivered again is stored in the same file. */
   readonly storeImage: StoreImage;
 }
 
 const SUFFIXES: Readonly<Record<string, string>> = { "image/png": ".png", "image/jpeg": ".jpg" };
 
 /**
- * Opens the state of a conversation; the folder is created if it does not exist.
+ * Opens the state of a conversation. Creates the folder if it does not exist.
  * @param conversationId a UUID
  */
 export async function openAgentState(workspace: Workspace, conversationId: string): Promise<AgentState> {
-  // The id becomes a path, as the id of an environment does.
+  // workspaceAt checks the id, which becomes part of a path.
   const folderOf = (id: string) => workspaceAt(join(workspace.folder, "agents"), id).folder;
   const folder = folderOf(conversationId);
   const images = join(folder, "images");
@@ -62,7 +62,7 @@ export async function openAgentState(workspace: Workspace, conversationId: strin
   };
 }
 
-/** Replaces a file atomically, also when the runner is killed. */
+/** Replaces a file atomically, even if the runner is killed. */
 async function replace(file: string, content: string | Uint8Array): Promise<void> {
   await writeFile(`${file}.draft`, content);
   await rename(`${file}.draft`, file);

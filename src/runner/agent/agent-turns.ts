@@ -1,11 +1,11 @@
-/** Tracks the turn of an agent, by the inputs that it was given and has confirmed. */
+/** Tracks an agent's turns by the inputs that it was sent and has confirmed. */
 export class Turns {
-  /** Given and unconfirmed inputs, in order. */
+  /** Inputs that were sent and are not confirmed yet, in order. */
   readonly #unconfirmed = new Set<string>();
   #isOpen = false;
   #inputId = "";
 
-  /** Returns the input that began the current or the last turn; empty before the first. */
+  /** Returns the id of the input that began the current or the last turn; empty before the first. */
   get inputId(): string {
     return this.#inputId;
   }
@@ -15,8 +15,8 @@ export class Turns {
   }
 
   /**
-   * Records that the agent is given an input.
-   * @returns true if it begins a turn; otherwise it joins the current one
+   * Records an input that is sent to the agent.
+   * @returns true if it begins a turn, false if it joins the current one
    */
   addInput(inputId: string): boolean {
     this.#unconfirmed.add(inputId);
@@ -25,7 +25,7 @@ export class Turns {
 
   /**
    * Records that the agent confirms an input.
-   * @returns true if an input was unconfirmed
+   * @returns true if the input was waiting for its confirmation
    */
   confirmInput(inputId: string): boolean {
     return this.#unconfirmed.delete(inputId);
@@ -33,11 +33,10 @@ export class Turns {
 
   /**
    * Records that the agent reports the end of its turn. Inputs that it has not
-   * confirmed by then belong to another turn, which begins at once.
+   * confirmed by then belong to the next turn, which begins at once.
    *
-   * @returns `waits` when no input is left, `goes-on` when another turn begins,
-   *   `unconfirmed` when the agent has not even confirmed the input that began
-   *   this turn, which then is not over
+   * @returns `waits` when no input is left, `goes-on` when another turn begins, `unconfirmed` when the agent has not
+   *   confirmed the input that began this turn; the turn is not over then
    */
   end(): "waits" | "goes-on" | "unconfirmed" {
     if (this.#isOpen && this.#unconfirmed.has(this.#inputId)) return "unconfirmed";

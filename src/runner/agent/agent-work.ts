@@ -29,12 +29,12 @@ import type { RunningAgent } from "./running-agent.ts";
 import { driveTextAgent } from "./text-agent.ts";
 
 /**
- * Runs an agent's program in its environment, passes inputs to it and reports its
- * answers, until the program ends by itself or the execution is stopped.
+ * Runs an agent's program in its environment, passes it inputs and reports its answers until the program exits or
+ * the execution is stopped.
  *
  * @param acpLimits for tests
- * @throws WorkFailure the failure of the execution
- * @throws the reason of the lease's signal when that ended it
+ * @throws WorkFailure when the execution fails
+ * @throws the reason of the lease's signal when the signal ended the execution
  */
 export async function executeAgent(
   assignment: Assignment,
@@ -100,12 +100,12 @@ export async function executeAgent(
   tools.watch?.enter(watched);
   try {
     await (await driverOf(work.form))(agent, acpLimits);
-    // The action's step reads the answer of an execution that waits, and then stops it.
+    // The action's step reads the answer while the execution waits, and then stops the execution.
     if (isStep) await untilAborted(lease.signal);
   } finally {
     await network?.close();
     assignment.warnings.push(...(network?.warnings() ?? []));
-    // The agent's last output is reported however it ended.
+    // Report the agent's last output no matter how the agent ended.
     await report.flush().catch(() => undefined);
     turns.end();
     if (!lease.isLost) await tools.watch?.settled(environmentId);
@@ -121,7 +121,7 @@ async function driverOf(
 ): Promise<(agent: RunningAgent, acpLimits: AcpLimits) => Promise<void>> {
   switch (form) {
     case AgentForm.ACP:
-      // Loaded on demand: the protocol's library takes time and memory that other agents need not pay for.
+      // Loaded on demand: other agents do not need the protocol's library, which costs time and memory.
       return (await import("./acp/acp-agent.ts")).driveAcpAgent;
     case AgentForm.JSON_LINES:
       return driveJsonLinesAgent;
@@ -135,7 +135,7 @@ async function driverOf(
 const API_AGENT_REFUSED =
   "the agent is defined by the API, and the operator of this runner does not allow that: start the runner with --allow-api-agents";
 
-/** Tells the watch of the turns of an agent, by its states: while it runs there is a turn. */
+/** Notifies the watch of an agent's turns. A turn lasts while the agent's state is RUNNING. */
 function watchTurns(watch: EnvironmentWatch | undefined, watched: WatchedWorkspace) {
   let isRunning = false;
   const end = () => {
@@ -150,7 +150,7 @@ function watchTurns(watch: EnvironmentWatch | undefined, watched: WatchedWorkspa
   return { onState, end };
 }
 
-/** Returns the checkouts of the execution's environment, which is created if it does not exist yet. */
+/** Returns the checkouts of the execution's environment. Creates the environment if it does not exist yet. */
 async function prepareCheckouts(
   workspace: Workspace,
   assignment: Assignment,
@@ -177,7 +177,7 @@ async function prepareCheckouts(
 const WORKSPACE_MISSING =
   "the workspace of the environment is not on this machine: start the run in another environment";
 
-/** Returns the failure with the reason by which the service knows that it was not the agent's. */
+/** Returns a failure whose reason tells the service that the environment failed, not the agent. */
 function environmentFailed(message: string): WorkFailure {
   return new WorkFailure("environment_failed", message);
 }
@@ -194,9 +194,8 @@ function interrupted(): WorkFailure {
 }
 
 /**
- * Yields the inputs of an execution in the order of their delivery, each once for
- * this lease: whenever the stream is opened again, the service sends the
- * unacknowledged ones again.
+ * Yields an execution's inputs in the order of delivery, each once per lease. The service resends
+ * unacknowledged inputs whenever the stream is reopened; those duplicates are skipped.
  */
 async function* receiveInputs(lease: Lease, signal: AbortSignal): AsyncGenerator<StreamInputsResponse, void> {
   const taken = new Set<string>();

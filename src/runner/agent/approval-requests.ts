@@ -13,7 +13,7 @@ import { askedText, optionFor } from "../../domain/approval/approval.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { truncate } from "./agent-block.ts";
 
-/** A request of an agent for an approval; `options` must be complete. */
+/** An agent's request for an approval; `options` must be complete. */
 export type ApprovalRequest = Pick<
   MessageInitShape<typeof RequestApprovalRequestSchema>,
   "toolCallId" | "request" | "options"
@@ -22,21 +22,21 @@ export type ApprovalRequest = Pick<
 /** The decision on a request. */
 export interface ApprovalAnswer {
   readonly allowed: boolean;
-  /** Id of the option that was chosen, or that goes with the answer of a policy; empty without one. */
+  /** Id of the option that a person chose or that matches a policy's decision; empty when there is none. */
   readonly optionId: string;
-  /** The answer to a question, a JSON object as text; empty otherwise. */
+  /** The answer to a question as the text of a JSON object; empty otherwise. */
   readonly answerJson: string;
   /** Why it was denied; may be empty. */
   readonly reason: string;
-  /** The digest of what was decided, see {@link digestOf}. */
+  /** The digest of the request that was decided; see {@link digestOf}. */
   readonly digest: string;
-  /** True if people were asked, also by an earlier process. */
+  /** True if people were asked, by this process or an earlier one. */
   readonly wasAsked: boolean;
 }
 
 /** Options of a wait for an answer. */
 export interface AskOptions {
-  /** Aborted when the asker waits no longer. */
+  /** Aborted when the caller no longer waits. */
   readonly signal?: AbortSignal;
   /** Called once people are asked. */
   readonly onPending?: () => void;
@@ -51,12 +51,12 @@ interface Waiting {
   readonly resolve: (answer: ApprovalAnswer) => void;
 }
 
-/** Asks the service for what the agent of an execution may do, and waits for the answers of people. */
+/** Requests approvals for an execution's agent from the service, and waits for people's decisions. */
 export class ApprovalRequests {
   readonly #lease: Lease;
-  /** Requests that people are asked; the same may be asked for twice. */
+  /** Requests that wait for people. The same request may be here twice. */
   readonly #waiting = new Set<Waiting>();
-  /** Outcomes that came before the response that names their approval. */
+  /** Outcomes that arrived before the response that names their approval. */
   readonly #early = new Map<string, ApprovalOutcome>();
   readonly #asking = new Set<Promise<ApprovalAnswer>>();
 
@@ -65,12 +65,12 @@ export class ApprovalRequests {
   }
 
   /**
-   * Asks for something, and resolves once it is decided. A repeated request, also of another
-   * process, asks nobody again. What the service refuses is denied. A second request under the id of
-   * a tool call with other content denies the first one.
+   * Requests an approval and resolves once it is decided. Repeating a request, even from another process, does not
+   * ask people again. A request that the service refuses is denied. A second request with the id of the same tool
+   * call and other content denies the first one.
    *
    * @throws WorkInterrupted when the execution must end first
-   * @throws the reason of the signal when that is aborted first; the service is not notified
+   * @throws the reason of the signal when the signal is aborted first; the service is not notified
    */
   async ask(asked: ApprovalRequest, options: AskOptions = {}): Promise<ApprovalAnswer> {
     const asking = this.#ask(asked, options);
@@ -82,7 +82,7 @@ export class ApprovalRequests {
     }
   }
 
-  /** Resolves when nothing is asked any more that was asked before. */
+  /** Resolves when all requests made so far are decided or have failed. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#asking);
   }
@@ -107,8 +107,10 @@ export class ApprovalRequests {
   }
 
   /**
-   * Takes an input of the execution, if it is the outcome of an approval: the caller reports it as
-   * seen, and gives it to nobody. One that nobody waits for is left by an earlier process.
+   * Consumes an input of the execution if it is the outcome of an approval. The caller then reports the input as seen
+   * and does not pass it to the agent. An outcome that no request waits for is stored: its response may follow.
+   *
+   * @returns false for any other input
    */
   take(input: AgentInput | undefined): boolean {
     if (input?.input.case !== "approval") return false;
@@ -150,7 +152,7 @@ export class ApprovalRequests {
     });
   }
 
-  /** The service has cancelled what was asked for before under the same id, and tells nobody. */
+  /** Denies earlier requests with the same tool call id: the service cancels them without a notification. */
   #denyEarlier(toolCallId: string, approvalId: string): void {
     for (const waiting of [...this.#waiting]) {
       if (waiting.toolCallId === toolCallId && waiting.approvalId !== approvalId) waiting.resolve(REPLACED);
@@ -167,7 +169,7 @@ const REPLACED: ApprovalAnswer = {
   wasAsked: true,
 };
 
-/** Returns the SHA-256 of what is asked for, as the service makes it: of canonical JSON, in hexadecimal digits. */
+/** Returns the SHA-256 of the request's canonical JSON, in hexadecimal digits, as the service computes it. */
 export function digestOf(asked: ApprovalRequest): string {
   const { request } = withShortTitle(asked);
   if (request?.case === undefined) throw new Error("a request for an approval asks for nothing");
@@ -179,7 +181,7 @@ export function digestOf(asked: ApprovalRequest): string {
   return createHash("sha256").update(text.requestJson, "utf8").digest("hex");
 }
 
-/** Returns why nobody can be asked; people must see all of what they decide. */
+/** Returns why people cannot be asked, or undefined when they can. They must see the whole input that they approve. */
 function problemOf({ request }: ApprovalRequest): string | undefined {
   const text = request?.case === "toolCall" ? (request.value.input ?? "") : "";
   if ([...text].length <= MAX_INPUT_CHARACTERS) return undefined;

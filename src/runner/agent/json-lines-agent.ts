@@ -18,19 +18,18 @@ import { SubagentManager } from "./subagent-manager.ts";
 
 /** A longer line is invalid. */
 const MAX_LINE_BYTES = 1_048_576;
-/** Time in which an agent may end after the stop line, before it gets SIGTERM. */
+/** Time that an agent gets to exit after the stop line, before SIGTERM. */
 const STOP_MS = 2_000;
-/** Number of characters that are shown of an unreadable line. */
+/** Number of characters of an unreadable line that an error shows. */
 const MAX_SHOWN_CHARACTERS = 200;
-/** Maximum number of invalid lines that are reported. A program that writes more uses another format. */
+/** Maximum number of invalid lines that are reported. A program that writes more probably uses another format. */
 const MAX_UNREADABLE_LINES = 100;
 
 /**
- * Drives an agent that speaks JSON lines, as docs/agents.md defines them, until
- * its program ends.
+ * Drives an agent that speaks JSON lines (docs/agents.md) until its program exits.
  *
- * @throws WorkFailure unless it ends by itself, successfully and between turns
- * @throws the reason of the execution's signal when that ended it
+ * @throws WorkFailure unless the program exits by itself, successfully and between turns
+ * @throws the reason of the execution's signal when the signal ended the program
  */
 export async function driveJsonLinesAgent(agent: RunningAgent): Promise<void> {
   const conversation = new JsonConversation(agent);
@@ -56,14 +55,14 @@ class JsonConversation {
   readonly #words: MaskedWords;
   readonly #lines = new LineReader(MAX_LINE_BYTES);
   readonly #stdin = Promise.withResolvers<Writable>();
-  /** Aborted when the agent gets no more input. */
+  /** Aborted when the agent receives no more input. */
   readonly #inputEnd = new AbortController();
-  /** Undefined for a program that was not started. */
+  /** The program's standard input; undefined if the input ends before the program has started. */
   readonly #opened = Promise.race([this.#stdin.promise, aborted(this.#inputEnd.signal)]);
   /** Aborted to end the program. */
   readonly #end = new AbortController();
   #unreadableLines = 0;
-  /** The reason of the failure, if the execution fails. */
+  /** The failure reason that the agent named, used if the execution fails. */
   #reason: string | undefined;
 
   constructor(agent: RunningAgent) {
@@ -79,7 +78,7 @@ class JsonConversation {
   async converse(): Promise<void> {
     const { report, signal, isStep } = this.#agent;
     const sending = this.#sendInputs();
-    // The failure is reported once the program is gone, by the await below.
+    // The await below reports the failure once the program has exited.
     sending.catch(() => this.end());
     let result: CommandResult;
     try {
@@ -93,13 +92,13 @@ class JsonConversation {
     await report.flush();
     await sending;
     signal.throwIfAborted();
-    // A step's agent must have done a turn before its end.
+    // A step's agent must complete a turn before it exits.
     const hasDone = !this.#turns.isOpen && (this.#turns.inputId !== "" || !isStep);
     if (result.exit === 0 && hasDone) return;
     throw this.#stderr.failure(result, { reason: this.#reason });
   }
 
-  /** Asks the agent to end, and ends it by force when it does not. */
+  /** Asks the agent to exit, and kills it when it does not. */
   stop(): void {
     this.#inputEnd.abort();
     setTimeout(() => this.end(), this.#agent.assignment.lease.isLost ? 0 : STOP_MS).unref();
@@ -126,7 +125,7 @@ class JsonConversation {
     });
   }
 
-  /** Gives the agent its inputs, each once the previous one is accepted. */
+  /** Sends the agent its inputs, each after the previous one was written. */
   async #sendInputs(): Promise<void> {
     const { facts, state, report, inputs, becomesReady } = this.#agent;
     await this.#writeLine(startLine(facts, await state.countStart()));
@@ -143,7 +142,7 @@ class JsonConversation {
     }
   }
 
-  /** Writes a line; resolves when the agent can take another one, or is gone. */
+  /** Writes a line; resolves when it is written or the agent is gone. */
   async #writeLine(line: InputLine): Promise<void> {
     const stdin = await this.#opened;
     if (!stdin || stdin.writableEnded) return;
@@ -168,7 +167,7 @@ class JsonConversation {
     const { secrets } = this.#agent.assignment;
     try {
       const line = parseJson(text);
-      // Words are masked together with those before them.
+      // MaskedWords masks words, since a secret may span several lines.
       return parseAgentMessage(isWords(line) ? line : secrets.maskJson(line));
     } catch (error) {
       const shown = truncate(secrets.maskText(text), MAX_SHOWN_CHARACTERS);
@@ -200,7 +199,7 @@ class JsonConversation {
       case "message":
         return this.#sendMessage(said.message);
       case "approval":
-        // Other lines are handled meanwhile; only the loss of the lease fails it, which ends the execution by itself.
+        // Other lines are handled in the meantime. This rejects only when the lease is lost, which ends the execution.
         void this.#ask(said.request).catch(() => undefined);
         return;
     }
@@ -223,7 +222,7 @@ class JsonConversation {
   #endTurn({ interests }: Extract<AgentMessage, { kind: "turn-done" }>): void {
     const { report } = this.#agent;
     this.#words.end();
-    // Only an agent that works can start to wait for something else, such as after a restart.
+    // Only a running agent can start to wait for other events, for example after a restart.
     if (!this.#turns.isOpen && interests.length > 0) report.setState(State.RUNNING);
     const next = this.#turns.end();
     if (next === "waits") report.setState(State.WAITING, interests);
@@ -248,14 +247,14 @@ class JsonConversation {
   }
 }
 
-/** The types of lines whose words continue those of the lines before. */
+/** The types of lines whose words continue the words of previous lines. */
 const WORDS: readonly unknown[] = ["text", "thought"];
 
 function isWords(line: JsonValue): boolean {
   return isObject(line) && WORDS.includes(line.type);
 }
 
-/** Parses JSON. The engine's own error would quote the text. */
+/** Parses JSON without the engine's error, which quotes the text. */
 function parseJson(text: string): JsonValue {
   try {
     return JSON.parse(text);

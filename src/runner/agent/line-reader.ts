@@ -1,18 +1,18 @@
-/** A line of a program's output, or the length of one that was too long to be stored. */
+/** A line of a program's output, or the length of a line that was too long to be stored. */
 export type OutputLine =
   | { readonly kind: "line"; readonly bytes: Buffer }
   | { readonly kind: "too-long"; readonly lengthBytes: number };
 
 const LINE_FEED = 10;
 
-/** Joins pieces to lines; at most so many bytes of a line are stored. */
+/** Joins chunks of output into lines. Drops the content of lines that are too long. */
 export class LineReader {
   readonly #maxBytes: number;
   #pieces: Buffer[] = [];
   /** The length of the current line, including bytes that were dropped. */
   #lengthBytes = 0;
 
-  /** @param maxBytes maximum length of a stored line, without its end */
+  /** @param maxBytes maximum length of a stored line, without its line feed */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -30,7 +30,7 @@ export class LineReader {
     return lines;
   }
 
-  /** Returns the text behind the last end of a line; undefined when there is none. */
+  /** Returns the text after the last line feed, or undefined when there is none. */
   end(): OutputLine | undefined {
     return this.#lengthBytes > 0 ? this.#whole() : undefined;
   }

@@ -6,12 +6,12 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 
-/** An invalid line; the message gives the reason. */
+/** Reports an invalid line; the message gives the reason. */
 export class InvalidAgentLine extends Error {
   override readonly name = "InvalidAgentLine";
 }
 
-/** Reads a message of the contract from its JSON form; unknown fields are ignored. */
+/** Parses a message of the contract from JSON; ignores unknown fields. */
 export function parseContractMessage<T extends DescMessage>(
   schema: T,
   value: JsonValue,
@@ -34,7 +34,7 @@ export function requireText(line: JsonObject, name: string, absent?: string): st
   return value.toWellFormed();
 }
 
-/** Reads a list of objects; an empty one where there is none. */
+/** Reads a list of objects; returns an empty list when the field is missing. */
 export function requireObjects(line: JsonObject, name: string): JsonObject[] {
   const value = line[name] ?? [];
   if (!Array.isArray(value) || !value.every(isObject))
@@ -44,7 +44,7 @@ export function requireObjects(line: JsonObject, name: string): JsonObject[] {
 
 /**
  * Reads a member of an enum from its short name in lower case.
- * @param absent the member where the name is missing; required when undefined
+ * @param absent the member to return when the field is missing; if undefined, the field is required
  */
 export function parseEnumMember<T extends Readonly<Record<string, string | number>>>(
   members: T,

@@ -2,7 +2,7 @@ import type { SecretMask, Secrets } from "../../domain/secrets.ts";
 import { textBlocks, thoughtBlocks } from "./agent-block.ts";
 import type { BlockContent } from "./agent-reporter.ts";
 
-/** Masks the words of an agent that tells them in pieces, also a secret that is split across them. */
+/** Masks secrets in the words that an agent writes in pieces, including secrets that are split across pieces. */
 export class MaskedWords {
   readonly #secrets: Pick<Secrets, "stream">;
   readonly #tell: (block: BlockContent) => void;
@@ -15,8 +15,8 @@ export class MaskedWords {
   }
 
   /**
-   * Takes a block of words; what may be the start of a secret goes with the next.
-   * @returns false for any other block
+   * Masks a block of words and reports it. Holds back a possible start of a secret until the next block.
+   * @returns false for a block of another kind, which is not consumed
    */
   take(block: BlockContent): boolean {
     if (block.case !== "text" && block.case !== "thought") return false;
@@ -28,7 +28,7 @@ export class MaskedWords {
     return true;
   }
 
-  /** Tells what was held back: something else follows. */
+  /** Reports the words that were held back. Call it before anything else is reported. */
   end(): void {
     if (this.#current) this.#tellMasked(this.#current.mask.end());
     this.#current = undefined;

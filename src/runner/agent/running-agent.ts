@@ -8,47 +8,46 @@ import type { AgentFacts } from "./agent-facts.ts";
 import type { AgentReporter } from "./agent-reporter.ts";
 import type { AgentState } from "./agent-state.ts";
 
-/** An agent's execution in progress, and everything that it is driven with. */
+/** A running agent execution, and everything that its driver needs. */
 export interface RunningAgent {
   readonly assignment: Assignment;
   readonly program: string;
   readonly args: readonly string[];
-  /** The folder that it works in: the first repository, or the empty tree. */
+  /** The folder that it works in: the first repository, or the tree when there is none. */
   readonly folder: string;
-  /** The folder of all repositories of its environment. */
+  /** The folder that holds all repositories of its environment. */
   readonly tree: string;
   /** The complete environment of its program. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Runs its program and its commands, kept in. */
+  /** Runs its program and its commands inside the isolation. */
   readonly runCommand: RunCommand;
   readonly facts: AgentFacts;
-  /** The servers of the Model Context Protocol that it may use. */
+  /** The Model Context Protocol servers that it may use. */
   readonly mcpServers: readonly McpServer[];
   readonly state: AgentState;
   readonly report: AgentReporter;
   /** Yields the inputs that the service sends, each once, until the signal is aborted. */
   readonly inputs: (signal: AbortSignal) => AsyncIterable<StreamInputsResponse>;
-  /** Ends the execution, with the reason of the lease's signal. */
+  /** Aborted to end the execution, with the reason of the lease's signal. */
   readonly signal: AbortSignal;
-  /** True if it is for a step of an action, which fails when a turn fails. */
+  /** True if it runs for a step of an action. It then fails when a turn fails. */
   readonly isStep: boolean;
   /**
-   * True if the agent is reported as waiting once its program runs. An execution
-   * that waited before keeps waiting for the same; the input of a step's agent is
-   * there from the start, so that it waits only when the turn is done.
+   * True if the agent is reported as waiting once its program runs. False for an execution that already waits, and
+   * for a step's agent: its input is there from the start, and it waits only after its turn.
    */
   readonly becomesReady: boolean;
 }
 
-/** Maximum of the program's error output that is reported when it ends, in bytes. */
+/** Maximum size of the program's error output that is reported when it exits, in bytes. */
 const MAX_STDERR_BYTES = 4_096;
-/** Maximum of the contract for a message, in characters (Failure.message). */
+/** The contract's maximum length of a message, in characters (Failure.message). */
 const MAX_MESSAGE_CHARACTERS = 4_096;
 
 /** The end of a program's standard error. */
 export class StderrTail {
   readonly #mask: SecretMask;
-  /** Masked before it is cut: the rest of a secret is not recognized. */
+  /** Masked before it is truncated, since a truncated secret would not be recognized. */
   #bytes: Buffer = Buffer.alloc(0);
 
   constructor(secrets: Pick<Secrets, "stream">) {
@@ -60,11 +59,11 @@ export class StderrTail {
   }
 
   /**
-   * Returns the failure of an execution whose program ended in this way, with the
-   * program's last error output, without secrets.
+   * Returns the failure for a program that exited with this result. The message contains the program's last error
+   * output, without secrets.
    *
    * @param reason the reason of the failure
-   * @param when follows how it ended, such as " too early"
+   * @param when is appended to the description of the exit, for example " too early"
    */
   failure(
     result: CommandResult,

@@ -4,36 +4,31 @@ import { pause } from "../protocol/back-off.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { StepResult, StepRun } from "../steps/action-step.ts";
 
-/** Interval of checks whether an agent has answered, or has ended. */
+/** Interval of the checks whether an agent has answered or has stopped. */
 const POLL_MS = 500;
-/**
- * An agent ends sooner than this after it is stopped; an execution that is still
- * open has lost its runner.
- */
+/** Maximum time that an agent takes to stop. An execution that is still open after that has lost its runner. */
 const MAX_STOP_MS = 30_000;
 
-/** An agent's answer, and the execution that it comes from. */
+/** An agent's answer and the execution that gave it. */
 export interface AgentAnswer {
   readonly text: string;
   readonly agentExecutionId: string;
 }
 
-/** Lets an agent do what its prompt asks; its answer goes to the step's log. */
+/** Runs the step's agent and writes its answer to the step's log. */
 export async function runAgent(run: StepRun): Promise<StepResult> {
   const { agentExecutionId } = await askAgent(run, "");
   return { agentExecutionIds: [agentExecutionId] };
 }
 
 /**
- * Starts the agent of the step, or finds the one that was started before, and
- * waits until it has answered all its inputs. Any runner process over the same
- * folders may drive it, including this one.
+ * Starts the step's agent, or finds the one that was started before, and waits until it has answered all its inputs.
+ * Any runner process that shares the folders may drive the agent, including this one.
  *
- * @param outputKey of a report step, the key of the output that the agent is
- *   asked for; otherwise empty
- * @returns the answer, which is in the step's log as well
+ * @param outputKey for a report step, the key of the output that the agent produces; otherwise empty
+ * @returns the answer, which is also written to the step's log
  * @throws WorkFailure agent_failed
- * @throws the reason of the step's signal when that ended it
+ * @throws the reason of the step's signal when the signal ended the wait
  */
 export async function askAgent(run: StepRun, outputKey: string): Promise<AgentAnswer> {
   const { assignment, stepIndex, log } = run;
@@ -48,7 +43,7 @@ export async function askAgent(run: StepRun, outputKey: string): Promise<AgentAn
   return { text, agentExecutionId };
 }
 
-/** Waits until the agents of a finished step do not work in the action's folders any more. */
+/** Waits until the agents of a finished step no longer work in the action's folders; at most {@link MAX_STOP_MS}. */
 export async function untilAgentsStopped(
   run: Pick<StepRun, "assignment" | "signal">,
   agentExecutionIds: readonly string[],
@@ -61,7 +56,7 @@ export async function untilAgentsStopped(
   }
 }
 
-/** Polls an agent's execution until a condition holds. */
+/** Polls an agent's execution until `fits` returns true. */
 async function pollAgent(
   { assignment, signal }: Pick<StepRun, "assignment" | "signal">,
   agentExecutionId: string,
@@ -78,8 +73,7 @@ async function pollAgent(
 }
 
 /**
- * Returns the failure of an agent's execution: a step's agent is stopped when its
- * step is over, and not before.
+ * Returns the failure of a stopped execution. A step's agent is normally stopped only after its step is over.
  */
 function failureOf(status: {
   readonly failureReason: AgentExecutionFailureReason;

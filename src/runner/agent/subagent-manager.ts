@@ -6,7 +6,7 @@ import type { AgentFacts } from "./agent-facts.ts";
 import type { InputLine } from "./agent-input-encoding.ts";
 import type { OutgoingMessage, SubagentRequest } from "./agent-message-parsing.ts";
 
-/** Number of sub-agents that may be starting at the same time before the agent has to wait with the next. */
+/** Number of sub-agents that may be starting at the same time before the agent's next line has to wait. */
 const MAX_PENDING_STARTS = 8;
 
 /** Starts the sub-agents of an agent's execution and sends its messages to other executions. */
@@ -17,7 +17,7 @@ export class SubagentManager {
   readonly #children: Set<string>;
   readonly #pending = new Set<Promise<void>>();
 
-  /** @param writeLine sends the agent the results of its requests */
+  /** @param writeLine writes the results of the agent's requests to the agent */
   constructor(lease: Lease, facts: AgentFacts, writeLine: (line: InputLine) => Promise<void>) {
     this.#lease = lease;
     this.#facts = facts;
@@ -26,8 +26,7 @@ export class SubagentManager {
   }
 
   /**
-   * Sends the agent's message to another execution; once, also when the response
-   * to a call was lost.
+   * Sends the agent's message to another execution. An idempotency key makes sure that a retry does not send it twice.
    *
    * @throws ConnectError when the service refuses it
    */
@@ -41,20 +40,20 @@ export class SubagentManager {
   }
 
   /**
-   * Starts a sub-agent; resolves when there is room for another request. Other
-   * lines of the agent are handled meanwhile.
+   * Begins to start a sub-agent; resolves when there is room for another request. The agent's other lines are
+   * handled in the meantime.
    */
   async request(request: SubagentRequest): Promise<void> {
     const started: Promise<void> = this.#start(request)
       .then((line) => this.#writeLine(line))
-      // Only the loss of the lease, which ends the execution by itself.
+      // This rejects only when the lease is lost, which ends the execution.
       .catch(() => undefined)
       .finally(() => this.#pending.delete(started));
     this.#pending.add(started);
     if (this.#pending.size >= MAX_PENDING_STARTS) await Promise.race(this.#pending);
   }
 
-  /** Returns the role of this execution towards another. */
+  /** Returns the role of this execution in relation to another. */
   #roleFor(runId: string): Role {
     if (runId === this.#facts.parentRunId) return Role.CHILD;
     return this.#children.has(runId) ? Role.PARENT : Role.UNSPECIFIED;

@@ -11,8 +11,8 @@ import { promptText } from "./agent-prompt.ts";
 import { type RunningAgent, StderrTail } from "./running-agent.ts";
 
 /**
- * Drives an agent that reads a prompt and prints an answer: its program is
- * started for each turn. Ends when the execution's signal is aborted.
+ * Drives an agent that reads a prompt and prints an answer. Starts its program for each turn, until the execution's
+ * signal is aborted.
  *
  * @throws WorkFailure when the program cannot be started, ends without reading
  *   its prompt, or fails in the execution of a step
@@ -31,21 +31,21 @@ export async function driveTextAgent(agent: RunningAgent): Promise<void> {
     next = nextInput(handed);
     report.setState(State.RUNNING);
     await takeTurn(agent, input, end);
-    // An input that arrives during a turn waits for its end: it begins the next one.
+    // An input that arrives during a turn begins the next one, so the agent does not wait.
     if (!next.isThere() && !end.aborted) report.setState(State.WAITING);
   }
   await report.flush();
   signal.throwIfAborted();
 }
 
-/** Asks for the next input; `isThere` says without waiting whether it has arrived. */
+/** Requests the next input; `isThere` returns at once whether it has arrived. */
 function nextInput(handed: AsyncIterator<StreamInputsResponse>) {
   let isThere = false;
   const result = handed.next().then((next) => {
     isThere = next.done !== true;
     return next;
   });
-  // A failure reaches the caller that awaits the result; until then it is no unhandled rejection.
+  // The caller that awaits the result gets the failure; this prevents an unhandled rejection until then.
   result.catch(() => undefined);
   return { result, isThere: () => isThere };
 }
@@ -97,8 +97,7 @@ async function takeTurn(
   await answer.close();
   for (const block of textBlocks(decoder.end())) report.block({ block, inputId });
   if (signal.aborted) return;
-  // Otherwise the execution would wait for ever: nothing more is delivered to an agent that has not
-  // received everything.
+  // Otherwise the execution would wait forever: the service sends no more inputs before this one is seen.
   if (!hasTaken) throw stderr.failure(result, { when: " before it had taken its prompt" });
   if (result.exit === 0) return;
   const failure = stderr.failure(result);
