@@ -1,7 +1,7 @@
 import type { Environment } from "#gen/service/v1/environment_pb.js";
 import type { CommitAuthor } from "./git-commit.ts";
 
-/** Returns the author of an environment's commits: the one that it names, or else the service itself. */
+/** Returns the author of an environment's commits: the environment's own if it sets one, otherwise the service. */
 export function resolveCommitAuthor(environment: Environment | undefined, serverUrl: string): CommitAuthor {
   const { gitUsername = "", gitEmail = "" } = environment?.spec?.content ?? {};
   const host = URL.parse(serverUrl)?.hostname ?? "localhost";

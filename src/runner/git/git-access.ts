@@ -2,7 +2,7 @@ import { HostAuthenticationTokenSource as Source } from "#gen/service/v1/runner_
 import type { GitTools } from "./git-tools.ts";
 import { parseRemote, type Remote, resolveCheckedAddresses } from "./remote-address.ts";
 
-/** The credential for a host; the response of GetHostCredential is one. */
+/** The credential for a host, in the shape of the response of GetHostCredential. */
 export interface GitCredential {
   readonly token: string;
   readonly source: Source;
@@ -10,40 +10,43 @@ export interface GitCredential {
   readonly hostAuthenticationTokenId?: string;
 }
 
-/** The reason, to be read by people, why an existing credential is not handed out. */
+/** Why an existing credential is withheld, as a message for people. */
 export interface WithheldCredential {
   readonly withheld: string;
 }
 
 /**
- * Finds the credential for a host; undefined when there is none. `host` has a
- * port where the remote names one.
+ * Finds the credential for a host; undefined when there is none. `host` includes the port when the remote's address
+ * does.
  */
 export type CredentialFor = (host: string) => Promise<GitCredential | WithheldCredential | undefined>;
 
-/** The settings and secrets with which git reaches one remote and no other. */
+/** The settings and secrets that let git reach one remote and no other. */
 export interface RemoteAccess {
   readonly remote: Remote;
   /** Settings as `name=value`, without secrets. */
   readonly settings: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Answers a prompt of git about the credential; undefined for a prompt about anything else, and without one. */
+  /** Answers git's prompts for the credential; returns undefined for any other prompt. Absent without a credential. */
   readonly answer?: (prompt: string) => string | undefined;
   /** Texts that must not occur in a message. */
   readonly secrets: readonly string[];
-  /** The credential by its name, not its value; undefined when it has none, and nothing may be cached for it. */
+  /**
+   * Identifies the credential without its value; undefined when it cannot be identified, and then nothing is cached
+   * for it.
+   */
   readonly credential: string | undefined;
-  /** The reason, to be read by people, why git gets no credential although there may be one. */
+  /** Why git gets no credential although one may exist, as a message for people. */
   readonly withheld?: string;
 }
 
 const NO_CREDENTIAL = "none";
 
-/** The user name that every known host accepts with a token. */
+/** The user name that every known host accepts together with a token. */
 const TOKEN_USER = "oauth2";
 
 /**
- * Checks a remote and finds its address and the credential for it.
+ * Checks a remote and resolves its address and credential.
  *
  * @throws WorkFailure remote_refused or remote_unreachable
  */
@@ -84,7 +87,7 @@ function unencryptedAdvice(host: string): string {
   );
 }
 
-/** Returns the same access for another address of the same host, such as the one that ends with `.git`. */
+/** Returns the same access for another address on the same host, such as the one with the `.git` suffix. */
 export function accessToSibling(access: RemoteAccess, address: string): RemoteAccess {
   return { ...access, remote: { ...access.remote, address } };
 }
@@ -97,7 +100,7 @@ function httpAccess(
 ): RemoteAccess {
   const { scheme, host, hostname, port } = remote;
   const pinned = addresses.map((address) => (address.includes(":") ? `[${address}]` : address)).join(",");
-  // A host that is given as an address needs no lookup.
+  // An IP address needs no lookup.
   const settings = addresses[0] === hostname ? [] : [`http.curloptResolve=${hostname}:${port}:${pinned}`];
   if (!credential) return { remote, settings, environment: {}, secrets: [], credential: NO_CREDENTIAL };
   const user = credential.source === Source.OAUTH ? TOKEN_USER : remote.user || TOKEN_USER;

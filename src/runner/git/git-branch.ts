@@ -4,8 +4,7 @@ import { type GitCall, git, tryGit } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
 /**
- * Switches to a branch, which starts at the commit that is checked out, whether
- * the branch existed before or not. Neither the files nor the index are touched.
+ * Points a new or existing branch at the checked-out commit and switches to it. Leaves files and index untouched.
  *
  * @throws WorkFailure branch_name_invalid
  */
@@ -18,7 +17,7 @@ export async function switchToBranch(tools: GitTools, call: GitCall, name: strin
 }
 
 /**
- * Throws unless git accepts the name of a branch.
+ * Requires a branch name that git accepts.
  *
  * @throws WorkFailure branch_name_invalid
  */

@@ -14,7 +14,7 @@ import type { GitTools } from "./git-tools.ts";
 import { parseRemote } from "./remote-address.ts";
 import { resolveInside } from "./tree-path.ts";
 
-/** A repository in a workspace, as it was checked out. */
+/** A repository that was checked out in a workspace. */
 export interface Checkout {
   /** The folder, relative to the workspace's tree; empty for the tree itself. */
   readonly location: string;
@@ -28,27 +28,26 @@ export interface Checkout {
   readonly defaultBranch?: string;
   /** The digest of the remote's branches and tags; absent in records of earlier releases. */
   readonly refsDigest?: string;
-  /** Absent where it may have been touched, as in the copy of a prebuild. */
+  /** Absent when files may have changed since, as in the copy of a prebuild. */
   readonly stamp?: TreeStamp;
 }
 
-/** The folder that sources go to, and the means to reach them. */
+/** The target folder of a checkout, and the means to fetch the sources. */
 export interface CheckoutContext extends FetchContext {
   /** The workspace's tree, a folder. */
   readonly tree: string;
-  /** The repositories in the tree, where it is the copy of another one; none when absent. */
+  /** The repositories already in the tree when it is a copy of another one; none when absent. */
   readonly copied?: readonly Checkout[] | undefined;
   readonly credentialFor: CredentialFor;
 }
 
 /**
- * Checks out the sources of an initializer in its order, each in its own folder.
- * A repository that is in the folder already, as in the copy of a prebuild, is
- * brought up to date: changed files are reset, untracked files stay. Submodules
- * are not fetched.
+ * Checks out the sources of an initializer in order, each in its own folder. A repository that is already in the
+ * folder, as in the copy of a prebuild, is updated: changed files are reset, untracked files stay. Submodules are not
+ * fetched.
  *
  * @throws WorkFailure
- * @throws the reason of `signal` when that ended it
+ * @throws the reason of `signal` when it was aborted
  */
 export async function checkOutSources(
   tools: GitTools,
@@ -95,8 +94,8 @@ async function checkOut(
 }
 
 /**
- * Returns the folder of a source; without a location it is named after the
- * repository, with a number when that name is taken.
+ * Returns the folder of a source. Without a location it is the repository's name, with a number if that name is
+ * taken.
  */
 function folderOf({ remoteUri, location }: Source, tree: string, before: readonly Checkout[]): string {
   const taken = new Set(before.map((checkout) => resolveInside(tree, checkout.location)));

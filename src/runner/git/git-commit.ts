@@ -15,9 +15,8 @@ export interface CommitRequest {
 }
 
 /**
- * Returns whether a repository differs from the commit that was checked out: by
- * the content of a commit, or by uncommitted changes. Ignored files do not count,
- * nor do uncommitted changes in a submodule.
+ * Returns whether a repository differs from the commit that was checked out, by committed or uncommitted changes.
+ * Ignores ignored files and uncommitted changes in submodules.
  *
  * @param base absent when there was no commit
  */
@@ -36,16 +35,14 @@ export async function hasChanges(tools: GitTools, call: GitCall, base: string | 
 }
 
 /**
- * Keeps git from looking into submodules: it would start another git there, with
- * the settings of that repository. The commit that is checked out in a submodule
- * counts.
+ * Keeps git out of submodules, where it would start another git with that repository's settings. A submodule's
+ * checked-out commit still counts.
  */
 const WITHOUT_SUBMODULES = "--ignore-submodules=dirty";
 
 /**
- * Commits all changes on the branch that is checked out. When the step has
- * committed all of them itself, its last commit gets the trailers, unless the
- * remote has that commit already.
+ * Commits all changes on the checked-out branch. If the step has already committed everything itself, adds the
+ * trailers to its last commit, unless the remote already has that commit.
  *
  * @returns the last commit
  * @throws WorkFailure
@@ -76,17 +73,17 @@ export async function commitAll(tools: GitTools, call: GitCall, req: CommitReque
 }
 
 /**
- * Stages as `git add --all` does, without looking into submodules. Of a repository inside the tree that is a commit: git
- * reads which one is checked out, and runs apart, so that it reads that in the tree alone.
+ * Stages like `git add --all`, but does not look into submodules. A repository inside the tree is staged as its
+ * checked-out commit. Git reads that commit from the nested repository, so it runs apart and sees only the tree.
  */
 export async function stageAll(tools: GitTools, whole: GitCall): Promise<void> {
   const call = { ...whole, isApart: true };
-  // Exits with an error where files differ: the next commands list those.
+  // Exits with an error when files differ; the next commands list them.
   await tryGit(tools, ["update-index", "-q", "--refresh"], call);
   const changed = (...options: string[]) =>
     gitBytes(tools, ["diff-files", "-z", "--name-only", ...options, WITHOUT_SUBMODULES], call);
-  // Removed first, without a look at the tree: update-index fails for a path that now leads through a
-  // symbolic link.
+  // Remove these first without touching the tree: update-index fails for a path that now leads through a symbolic
+  // link.
   for (const side of CONFLICT_SIDES) {
     await git(tools, ["update-index", "-z", "--force-remove", "--stdin"], {
       ...call,
@@ -94,7 +91,7 @@ export async function stageAll(tools: GitTools, whole: GitCall): Promise<void> {
     });
   }
   const unknown = await gitBytes(tools, ["ls-files", "-z", "--others", "--exclude-standard"], call);
-  // git lists a repository inside the tree as a folder with a trailing slash; it is added as a commit.
+  // git lists a repository inside the tree as a folder with a trailing slash; add it as a commit.
   const paths = unknown.toString("latin1").replaceAll("/\0", "\0");
   // Also replaces paths that git considers unchanged (`--assume-unchanged`) and that are now something else.
   await git(tools, ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], {
@@ -103,10 +100,7 @@ export async function stageAll(tools: GitTools, whole: GitCall): Promise<void> {
   });
 }
 
-/**
- * Versions of a conflicting path that are compared with the tree: a missing path
- * is found by those that exist.
- */
+/** The versions of a conflicting path to compare with the tree. A missing path shows up in the versions that exist. */
 const CONFLICT_SIDES = ["--base", "--ours", "--theirs"];
 
 /** Returns whether the last commit was made in the workspace and lacks the action's trailers. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { GitComplaints } from "./git-complaints.ts";
 
-/** Adds texts one after the other; the complaints and the progress. */
+/** Adds texts one by one and returns the complaints and the progress. */
 function collect(...texts: string[]): { complaints: string; progress: string[] } {
   const progress: string[] = [];
   const collected = new GitComplaints((line) => progress.push(line));

@@ -1,19 +1,18 @@
-/** The newest lines are kept, at least these bytes of them: git states at the end why it failed. */
+/** Minimum number of bytes to keep of the newest lines: git states at the end why it failed. */
 const MAX_BYTES = 64 * 1_024;
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * Collects the standard error of git without its progress: lines that the next one
- * overwrites on a terminal, since they end with a carriage return alone. Lines are
- * kept whole or not at all: half a secret in one would not be recognised.
+ * Collects git's standard error without its progress lines, which end with a lone carriage return and overwrite each
+ * other on a terminal. Keeps whole lines only: masking would miss half a secret.
  */
 export class GitComplaints {
   readonly #onProgress: ((line: string) => void) | undefined;
   #lines: Buffer[] = [];
   #bytes = 0;
-  /** The line that has not ended yet; undefined for one that is too long to be kept. */
+  /** The current incomplete line; undefined when it is too long to keep. */
   #open: Buffer | undefined = Buffer.alloc(0);
   #endsWithReturn = false;
 
@@ -42,7 +41,7 @@ export class GitComplaints {
     return Buffer.concat([...this.#lines, this.#open ?? Buffer.alloc(0)]).toString();
   }
 
-  /** Returns the line that ends with these bytes; undefined when it is too long. */
+  /** Completes the current line with these bytes and returns it; undefined when it is too long. */
   #endLine(bytes: Buffer): Buffer | undefined {
     this.#extend(bytes);
     const line = this.#open;

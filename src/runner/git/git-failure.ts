@@ -4,12 +4,12 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 interface Cause {
   readonly pattern: RegExp;
   readonly reason: string;
-  /** The advice for the user; precedes git's own words. */
+  /** The advice for the user, printed before git's own message. */
   readonly advice: string;
   readonly retriable?: boolean;
 }
 
-/** Messages of git in its C locale; the first that matches counts. */
+/** Git's messages in the C locale; the first match wins. */
 const CAUSES: readonly Cause[] = [
   {
     pattern: /could not read (Username|Password)|Authentication failed|Permission denied \(|error: 401/,
@@ -58,8 +58,8 @@ const MAX_REPORTED_CHARACTERS = 500;
  * Returns the failure for git's error output.
  *
  * @param command git's command, such as "fetch"
- * @param stderr the text on standard error, in the C locale
- * @param secrets masked in the message
+ * @param stderr standard error in the C locale
+ * @param secrets texts to mask in the message
  */
 export function gitFailure(command: string, stderr: string, secrets: readonly string[]): WorkFailure {
   const cause = CAUSES.find(({ pattern }) => pattern.test(stderr));

@@ -16,44 +16,44 @@ import {
   refNameOf,
 } from "./remote-refs.ts";
 
-/** The facts about a remote whose refs were fetched. */
+/** A remote after its refs were fetched. */
 export interface Fetched extends RemoteRefs {
-  /** The address under which it answered. */
+  /** The address at which the remote answered. */
   readonly address: string;
-  /** True if the repository was there before. */
+  /** True if the folder already had the repository. */
   readonly isCopy: boolean;
-  /** The digest of the remote's branches and tags, fetched or not. */
+  /** The digest of all branches and tags of the remote, fetched or not. */
   readonly refsDigest: string;
 }
 
 export interface FetchRequest {
   readonly access: RemoteAccess;
   readonly target: Target;
-  /** The number of commits of the history; 0 for all. */
+  /** The number of commits of history; 0 for all. */
   readonly depth: number;
-  /** `refsDigest` of the repository in the folder, where that is the copy of one that was fetched. */
+  /** `refsDigest` of the repository already in the folder, if that is a copy of a fetched one. */
   readonly copiedRefsDigest?: string | undefined;
 }
 
 /** The means of a fetch. */
 export interface FetchContext {
-  /** The repositories that were fetched before; none when absent. */
+  /** The cache of fetched repositories; none when absent. */
   readonly cache?: RepositoryCache | undefined;
   /** Receives lines of git's progress. */
   readonly onProgress?: ((line: string) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The local ref for a fetched ref that is neither branch nor tag. */
+/** The local ref that holds a fetched ref that is neither a branch nor a tag. */
 export const FETCHED_REF = "refs/chartroom/fetched";
 
-/** A fetch under way, after the remote has named its refs. */
+/** A fetch in progress, after the remote has listed its refs. */
 interface Fetch {
   readonly tools: GitTools;
   readonly call: GitCall & { readonly repository: GitRepository };
   readonly reached: RemoteAccess;
   readonly remote: RemoteRefs;
-  /** Fetches by refspecs; only so many commits of their histories, where `depth` is not 0. */
+  /** Fetches the refspecs, with at most `depth` commits of history unless `depth` is 0. */
   readonly fetch: (refspecs: readonly string[], more?: FetchOptions) => Promise<void>;
 }
 
@@ -63,13 +63,12 @@ interface FetchOptions {
 }
 
 /**
- * Fetches all branches and tags of a remote into the folder's repository, which
- * is created when there is none, and whatever else a target needs; with a depth,
- * only what the target needs. The remote is asked before anything is taken from
- * the cache.
+ * Fetches all branches and tags of a remote, and anything else the target needs, into the folder's repository.
+ * Creates the repository if there is none. With a depth, fetches only what the target needs. Contacts the remote
+ * before it uses the cache.
  *
  * @throws WorkFailure
- * @throws the reason of `signal` when that ended it
+ * @throws the reason of `signal` when it was aborted
  */
 export async function fetchInto(
   tools: GitTools,
@@ -148,16 +147,16 @@ async function fetchBeyond(
   const hash = target.hash.toLowerCase();
   if (depth === 0 && [...remote.refs.values()].includes(hash)) return;
   const there = await tryGit(tools, ["cat-file", "-e", `${hash}^{commit}`], call);
-  // Remotes hand out a commit that no branch contains any more only for its complete hash.
+  // Remotes serve a commit that is on no branch only by its full hash.
   if (there.exit !== 0) await fetch([`+${hash}:${FETCHED_REF}`], { depth });
 }
 
-/** Returns whether a target names where its history begins, so that it can be fetched alone. */
+/** Returns whether a target names the tip of its history, which can then be fetched alone. */
 function isNamed(target: Target): boolean {
   return target.kind === "commit" ? isWholeHash(target.hash) : target.kind !== "path";
 }
 
-/** Returns what is fetched of the branches and tags for a target alone. */
+/** Returns the refspecs of the branches and tags to fetch for a target alone. */
 function refspecsFor(target: Target, { refs, defaultBranch, headCommit }: RemoteRefs): readonly string[] {
   const branch = (name: string) =>
     refs.has(refNameOf("heads", name)) ? [`+refs/heads/${name}:refs/remotes/origin/${name}`] : [];

@@ -6,16 +6,15 @@ export function gitFolderOf(folder: string): string {
   return join(folder, ".git");
 }
 
-/** The entries of a git directory that are data: they name no program, no other repository and no setting. */
+/** The entries of a git directory that are pure data: they name no program, repository or setting. */
 const DATA: ReadonlySet<string> = new Set(["HEAD", "index", "objects", "packed-refs", "refs", "shallow"]);
 
-/** Two hexadecimal digits hold loose objects; `info` may name other repositories. */
+/** Folders of loose objects have two hexadecimal digits. `info` is excluded because it may name other repositories. */
 const OBJECTS = /^(pack|[0-9a-f]{2})$/;
 
 /**
- * Removes everything from a git directory except objects, refs and the index. A
- * git directory that is not a folder is removed whole, and so are links out of
- * it. Does nothing where there is none.
+ * Removes everything from a git directory except objects, refs and the index. Removes links that lead out of it, and
+ * all of a git directory that is not a folder. Does nothing if there is none.
  */
 export async function removeAllButData(gitFolder: string): Promise<void> {
   const stat = await lstat(gitFolder).catch(() => undefined);

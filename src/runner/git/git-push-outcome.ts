@@ -8,7 +8,7 @@ import { type CommitTrailers, mayReplace, parseTrailers, TRAILERS_FORMAT } from 
 /** The change to the remote's branch. */
 export type PushOutcome = "created" | "advanced" | "replaced" | "unchanged";
 
-/** A commit that is to become the tip of an existing branch of the remote. */
+/** A commit to push to an existing branch of the remote. */
 export interface BranchUpdate {
   /** The remote's address. */
   readonly address: string;
@@ -16,23 +16,26 @@ export interface BranchUpdate {
   /** The commit of the remote's branch. */
   readonly tip: string;
   readonly commit: string;
-  /** The commit that was checked out, which the remote has; undefined for none. */
+  /** The commit that was checked out, which the remote has; undefined if there was none. */
   readonly base: string | undefined;
   /** The trailers of the commit. */
   readonly trailers: CommitTrailers;
 }
 
-/** Number of commits that are fetched first where the history is not complete; each later fetch takes as many times more. */
+/**
+ * Number of commits that the first fetch takes when the history is incomplete; each later fetch multiplies it by
+ * {@link DEPTH_FACTOR}.
+ */
 const FIRST_DEPTH = 50;
 const DEPTH_FACTOR = 4;
-/** The depth that git takes for all of the history. */
+/** The depth that means the complete history to git. */
 const WHOLE_DEPTH = 2 ** 31 - 1;
 
 type RepositoryCall = GitCall & { readonly repository: GitRepository };
 
 /**
- * Decides how the remote's branch changes. Fetches its tip, and where the
- * histories are not complete, as much of them as the decision takes.
+ * Decides how the remote's branch changes. Fetches its tip, and as much of incomplete histories as the decision
+ * needs.
  *
  * @throws WorkFailure branch_taken
  */
@@ -43,7 +46,7 @@ export async function decideOutcome(
 ): Promise<Exclude<PushOutcome, "created" | "unchanged">> {
   const { address, tip, commit, base, branch } = update;
   const ref = `refs/heads/${branch}`;
-  // Objects that a ref leads to are not fetched again.
+  // Git does not fetch objects again that a ref reaches.
   await git(tools, ["update-ref", "refs/heads/own", commit], call);
   const fetch = (...args: string[]) => git(tools, ["fetch", "--quiet", "--no-tags", ...args], call);
   if ((await tryGit(tools, ["cat-file", "-e", `${tip}^{commit}`], call)).exit !== 0) {
@@ -61,10 +64,10 @@ export async function decideOutcome(
 }
 
 /**
- * Compares the histories as far as they are known.
+ * Compares the known parts of the histories.
  *
  * @param cut the commits whose parents are not known
- * @returns undefined where they do not allow a change
+ * @returns undefined when they do not permit the update
  */
 async function compare(
   tools: GitTools,
@@ -76,13 +79,13 @@ async function compare(
   if (isAhead.exit === 0) return "advanced";
   const log = await git(tools, ["log", `--format=%H%x09${TRAILERS_FORMAT}`, tip, "--not", commit], call);
   const lines = log.split("\n").slice(0, -1);
-  // Commits behind the end of a history would be lost unseen.
+  // The push would discard commits beyond the cut that nobody has looked at.
   if (lines.some((line) => cut.has(line.split("\t")[0] ?? ""))) return undefined;
   const lost = lines.map((line) => parseTrailers(line.slice(line.indexOf("\t") + 1)));
   return lost.length > 0 && mayReplace(lost, trailers) ? "replaced" : undefined;
 }
 
-/** Returns the commits of a repository whose parents are left out. */
+/** Returns the shallow commits of a repository, whose parents are not fetched. */
 async function shallowCommits({ repository }: RepositoryCall): Promise<ReadonlySet<string>> {
   const text = await readFile(join(repository.gitFolder, "shallow"), "utf8").catch(() => "");
   return new Set(text.split("\n").filter((line) => line !== ""));

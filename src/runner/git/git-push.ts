@@ -12,7 +12,7 @@ import { MAX_NAMED_BYTES } from "./remote-refs.ts";
 export interface PushRequest {
   /** The repository that has the commit. */
   readonly repository: GitRepository;
-  /** The remote's address, as the checkout names it. */
+  /** The remote's address as recorded by the checkout. */
   readonly remoteUri: string;
   readonly commit: string;
   /** The commit that was checked out; absent when there was none. */
@@ -20,21 +20,20 @@ export interface PushRequest {
   readonly branch: string;
   /** The trailers of the commit. */
   readonly trailers: CommitTrailers;
-  /** Folders of objects that the repository borrows, through whatever links; none when absent. */
+  /** Object folders that the repository borrows, directly or through links; none when absent. */
   readonly borrowed?: readonly string[];
   readonly credentialFor: CredentialFor;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Pushes a commit to a branch of the remote. An existing branch is advanced when
- * the commit descends from it, and replaced when `mayReplace` allows it; both
- * only if it has not moved since it was read. Any other existing branch is
- * refused, and so is the remote's default branch.
+ * Pushes a commit to a branch of the remote. Advances an existing branch when the commit descends from it, and
+ * replaces it when `mayReplace` allows that; both only if the branch has not moved since it was read. Refuses any
+ * other existing branch, and the remote's default branch.
  *
- * @throws WorkFailure branch_name_invalid, branch_is_default, branch_taken,
- *   branch_moved, push_refused, and what reaching a remote throws
- * @throws the reason of `signal` when that ended it
+ * @throws WorkFailure branch_name_invalid, branch_is_default, branch_taken, branch_moved, push_refused, and
+ *   everything that reaching a remote throws
+ * @throws the reason of `signal` when it was aborted
  */
 export async function pushBranch(tools: GitTools, req: PushRequest): Promise<PushOutcome> {
   const { branch, signal } = req;
@@ -42,7 +41,7 @@ export async function pushBranch(tools: GitTools, req: PushRequest): Promise<Pus
   const access = await resolveRemoteAccess(tools, req.remoteUri, req.credentialFor);
   const folder = await mkdtemp(join(tools.scratch, "push-"));
   try {
-    // Git gets the credential in a repository without refs and settings, which only reads objects of the
+    // Git gets the credential only in a repository without refs and settings, which merely reads the objects of the
     // other one.
     const call = { repository: { gitFolder: folder }, signal };
     await git(tools, ["init", "--quiet", "--bare", "--template="], call);
@@ -55,7 +54,7 @@ export async function pushBranch(tools: GitTools, req: PushRequest): Promise<Pus
   }
 }
 
-/** Copies the record of where a history ends, if it is not complete. */
+/** Copies the `shallow` file, which lists where an incomplete history ends. */
 async function copyShallow(from: string, to: string): Promise<void> {
   try {
     await copyFile(join(from, "shallow"), join(to, "shallow"), constants.COPYFILE_EXCL);
@@ -77,7 +76,7 @@ async function push(
     tip === undefined
       ? "created"
       : await decideOutcome(tools, call, { address, branch, tip, commit, base, trailers });
-  // An empty expectation means that the branch does not exist.
+  // An empty expected value means that the branch must not exist.
   const lease = outcome === "advanced" ? [] : [`--force-with-lease=${ref}:${tip ?? ""}`];
   const args = ["push", "--porcelain", "--no-verify", ...lease, "--", address, `${commit}:${ref}`];
   const result = await tryGit(tools, args, call);

@@ -4,12 +4,12 @@ import { gitFolderOf, removeAllButData } from "./git-folder.ts";
 import { git } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
-/** The files that are written here, without a process of git, are documented in gitrepository-layout and git-config. */
+/** This module writes git's files without a git process; gitrepository-layout and git-config document them. */
 
 /**
- * Makes a folder a repository without settings. An existing repository comes from
- * a prebuild, whose commands could set anything: only its objects, refs and index
- * stay, so that none of its settings apply while a credential is in use.
+ * Turns a folder into a repository without settings. An existing repository comes from a prebuild, whose commands
+ * could have set anything. Only its objects, refs and index stay, so none of its settings apply while a credential is
+ * in use.
  *
  * @param branch the branch of HEAD
  */
@@ -29,9 +29,9 @@ export interface RepositorySettings {
   readonly origin: string;
   /** The address of the remote that it was forked from; undefined for none. */
   readonly upstream: string | undefined;
-  /** The branch that follows the remote's branch of the same name; undefined for none. */
+  /** The branch that tracks the remote's branch of the same name; undefined for none. */
   readonly following: string | undefined;
-  /** True for a copy of a repository and its files: the index knows them by size and time alone. */
+  /** True for a copy of a repository and its files, whose index matches files by size and time alone. */
   readonly isCopy: boolean;
 }
 
@@ -57,14 +57,14 @@ function remoteSettings(name: string, address: string): readonly string[] {
   return [`[remote "${name}"]`, `\turl = ${quoted(address)}`, `\tfetch = ${refs}`];
 }
 
-/** Returns a text without control characters as a value or a name in git's settings. */
+/** Quotes a value or name for git's settings. The text must not contain control characters. */
 function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
 const CORE_SETTINGS = new WeakMap<GitTools, Promise<string>>();
 
-/** Returns the settings of a repository that git makes on this machine; some depend on the file system. */
+/** Returns the settings that git gives a new repository on this machine; some depend on the file system. */
 function coreSettings(tools: GitTools): Promise<string> {
   const known = CORE_SETTINGS.get(tools);
   if (known) return known;

@@ -9,7 +9,7 @@ import { GitComplaints } from "./git-complaints.ts";
 import { gitFailure } from "./git-failure.ts";
 import type { GitTools } from "./git-tools.ts";
 
-/** A repository whose settings the runner controls. Git gets both paths and searches for neither. */
+/** A repository whose settings the runner controls. Git gets both paths explicitly and searches for neither. */
 export interface GitRepository {
   /** The git directory. Nothing in it except objects, refs and the index may come from commands. */
   readonly gitFolder: string;
@@ -23,19 +23,19 @@ export interface GitCall {
   /** The remote that git may reach; none when absent. */
   readonly access?: RemoteAccess;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Files and folders outside the repository that git reads where it runs apart, such as objects that it borrows. */
+  /** Files and folders outside the repository that git reads when it runs apart, such as borrowed objects. */
   readonly readable?: readonly string[];
   /**
-   * True where git looks into a tree that may lead elsewhere, by a repository in it whose `.git` is a file or a link: it
-   * then sees nothing else, where anything can keep it apart.
+   * True when git looks into a tree that may lead elsewhere: a repository in it may have a file or a link as its
+   * `.git`. Git then sees nothing else, if the machine can run it apart.
    */
   readonly isApart?: boolean;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
-  /** Most bytes of output that are kept; what is beyond is dropped. Left out: more than `maxBytes` is a failure. */
+  /** Maximum bytes of output to keep; drops the rest. When absent, output beyond `maxBytes` is a failure. */
   readonly keepBytes?: number;
   readonly maxBytes?: number;
-  /** Receives each line of progress that git prints with `--progress`; they are not part of its standard error. */
+  /** Receives each progress line that git prints with `--progress`. Progress lines are not part of `stderr`. */
   readonly onProgress?: ((line: string) => void) | undefined;
 }
 
@@ -43,14 +43,13 @@ export interface GitResult {
   /** The exit code; null when a signal ended git. */
   readonly exit: number | null;
   readonly stdout: string;
-  /** The standard error in the C locale; may hold a secret of the access. */
+  /** Standard error in the C locale; may contain a secret of the access. */
   readonly stderr: string;
 }
 
 /**
- * Settings of every call, so that git runs no hook, prompts nobody and leaves
- * nothing running. Drivers (filter, diff, merge, textconv) cannot be switched off
- * by name: none is configured, because settings are only read from a git
+ * Settings of every call: git runs no hook, prompts nobody and leaves no process running. Drivers (filter, diff,
+ * merge, textconv) cannot be switched off by name. None is configured, because git reads settings only from a git
  * directory that the runner wrote.
  */
 const SETTINGS: readonly string[] = [
@@ -65,21 +64,21 @@ const SETTINGS: readonly string[] = [
   "gc.auto=0",
   "maintenance.auto=false",
   "advice.detachedHead=false",
-  // The target of a redirect was not checked.
+  // Nobody has checked the target of a redirect.
   "http.followRedirects=false",
-  // Bytes per second, and seconds: a server that falls silent blocks nobody for an hour.
+  // In bytes per second and seconds: a silent server must not block for an hour.
   "http.lowSpeedLimit=1",
   "http.lowSpeedTime=120",
 ];
 
-/** More than any output that is read here: the longest are the refs of a remote, at about 70 bytes each. */
+/** More than any output read here. The longest is the list of a remote's refs, at about 70 bytes each. */
 const MAX_STDOUT_BYTES = 128 * 1_024 * 1_024;
 
 /**
  * Runs git and returns its output.
  *
  * @throws WorkFailure for git's own failures, git_timed_out
- * @throws the reason of `signal` when that ended it
+ * @throws the reason of `signal` when it was aborted
  */
 export async function git(tools: GitTools, args: readonly string[], call: GitCall): Promise<string> {
   const result = await tryGit(tools, args, call);
@@ -87,7 +86,7 @@ export async function git(tools: GitTools, args: readonly string[], call: GitCal
   return result.stdout;
 }
 
-/** Runs git where a failure is a valid result. */
+/** Runs git when a failing exit is a valid result. */
 export async function tryGit(tools: GitTools, args: readonly string[], call: GitCall): Promise<GitResult> {
   const result = await runGit(tools, args, call);
   return { ...result, stdout: result.stdout.toString() };
@@ -133,12 +132,12 @@ async function runGit(tools: GitTools, args: readonly string[], call: GitCall): 
   return { exit: result.exit, stdout: result.stdout, stderr: complaints.text };
 }
 
-/** The way in which a call of git is run, and reaches its remote. */
+/** How a call of git runs and reaches its remote. */
 interface GitLink {
   readonly run: RunCommand;
   readonly environment: Readonly<Record<string, string>>;
   readonly channel?: Command["channel"];
-  /** Resolves when nothing is left of its connections. */
+  /** Resolves when all of its connections have ended. */
   ended(): Promise<void>;
 }
 
@@ -175,7 +174,7 @@ function linkOf(
   let connected: Promise<void> = Promise.resolve();
   return {
     ...apart,
-    // Of the key and where it is, git learns nothing.
+    // Git learns neither the key nor its location.
     environment: {
       ...Object.fromEntries(Object.keys(access.environment).map((name) => [name, ""])),
       GIT_SSH: tools.sshRelay,
@@ -198,7 +197,7 @@ export function gitFailureOf(
   const failure = gitFailure(commandOf(args), stderr, access?.secrets ?? []);
   if (access?.withheld === undefined) return failure;
   if (failure.reason === "git_unauthorized") return new WorkFailure("credential_withheld", access.withheld);
-  // Some hosts answer so for repositories that they hide from anonymous users.
+  // Some hosts give this answer for repositories that they hide from anonymous users.
   if (failure.reason !== "repository_not_found") return failure;
   return new WorkFailure(failure.reason, `${failure.message}. No credential was sent: ${access.withheld}`);
 }
@@ -219,14 +218,13 @@ function environmentOf(tools: GitTools, call: GitCall): Record<string, string> {
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_ATTR_NOSYSTEM: "1",
     GIT_TERMINAL_PROMPT: "0",
-    // Named, never searched for: a repository that a command creates in a folder, or above it, is not
-    // the runner's.
+    // Always explicit, so that git never discovers a repository that a command created in or above a folder.
     GIT_DIR: repository?.gitFolder ?? "/dev/null",
     ...(repository?.tree !== undefined && { GIT_WORK_TREE: repository.tree }),
     GIT_CEILING_DIRECTORIES: dirname(folderOf(tools, call)),
-    // A commit that a ref of the repository replaces with another is not the one that the remote has.
+    // With replace refs, git would read another commit than the one that the remote has.
     GIT_NO_REPLACE_OBJECTS: "1",
-    // Overrides every protocol.*.allow of the repository; no remote helper is among them.
+    // Overrides every protocol.*.allow of the repository and allows no remote helper.
     GIT_ALLOW_PROTOCOL: access?.remote.scheme ?? "none",
     ...environment,
     ...access?.environment,

@@ -23,39 +23,37 @@ import type { GitRepository } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
 /**
- * A repository as commands left it, accessed through a git directory that the
- * runner owns: the settings there are the runner's, while HEAD, refs, index and
- * ignored paths are copies, and objects are linked. So nothing that a command
- * wrote into its `.git` decides what git does or starts.
+ * A repository as commands left it, accessed through a git directory that the runner owns. Settings are the runner's;
+ * HEAD, refs, index and ignored paths are copies; objects are linked. Nothing that a command wrote into its `.git`
+ * decides what git does or starts.
  */
 export interface RepositorySnapshot {
   readonly repository: GitRepository;
-  /** A folder of links to the folders of objects of the repository. */
+  /** A folder of links to the repository's object folders. */
   readonly borrowed: string;
   /**
-   * Brings new objects, HEAD, its branch and the index back into the repository.
+   * Writes new objects, HEAD, its branch and the index back into the repository.
    *
    * @throws WorkFailure repository_replaced
    */
   writeBack(): Promise<void>;
 }
 
-/** Files of a git directory that are copied if they exist. */
+/** The files to copy from a git directory, if they exist. */
 const FILES = ["HEAD", "packed-refs", "shallow", "index", "MERGE_HEAD", "MERGE_MODE", "info/exclude"];
-/** The name of a shared index, to which a split index refers. */
+/** The name of a shared index, which a split index refers to. */
 const SHARED_INDEX = /^sharedindex\.[0-9a-f]+$/;
-/** Files of a merge, which ends with the next commit. */
+/** The files of a merge in progress; the next commit ends it. */
 const MERGE_FILES = ["MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"];
 
 /** The only settings of a snapshot. */
 const CONFIG = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
 
 /**
- * Uses a repository through a snapshot of it, which is removed afterwards.
+ * Runs a function on a snapshot of a repository and removes the snapshot afterwards.
  *
  * @param folder the top of its working tree
- * @throws WorkFailure repository_replaced when the repository is not complete any
- *   more
+ * @throws WorkFailure repository_replaced when the repository is no longer complete
  */
 export async function withSnapshot<T>(
   tools: Pick<GitTools, "scratch">,
@@ -119,7 +117,7 @@ async function copyData(source: string, gitFolder: string): Promise<void> {
   await copyFolder(join(source, "refs"), join(gitFolder, "refs"));
 }
 
-/** Copies the folders and regular files in a folder; Node's own copy takes several times as many calls. */
+/** Copies the folders and regular files in a folder. Node's own copy makes several times as many system calls. */
 async function copyFolder(from: string, to: string): Promise<void> {
   await mkdir(to);
   for (const entry of await readdir(from, { withFileTypes: true })) {
@@ -130,8 +128,8 @@ async function copyFolder(from: string, to: string): Promise<void> {
 }
 
 /**
- * Lets git read objects through links to the folders that hold them. A link to
- * all of `objects` would let the `info` folder in it name more repositories.
+ * Lets git read objects through links to the folders that hold them. A link to all of `objects` would include its
+ * `info` folder, which can name more repositories.
  */
 async function linkObjects(objects: string, gitFolder: string, links: string): Promise<void> {
   await mkdir(links);
@@ -142,7 +140,11 @@ async function linkObjects(objects: string, gitFolder: string, links: string): P
   await writeFile(join(gitFolder, "objects/info/alternates"), `${links}\n`);
 }
 
-/** Requires that no object is a link, which would lead git to the objects of others. @throws WorkFailure repository_replaced */
+/**
+ * Requires that no object is a link, which could lead git to objects of other repositories.
+ *
+ * @throws WorkFailure repository_replaced
+ */
 async function requireFiles(folder: string): Promise<void> {
   const other = (await readdir(folder, { withFileTypes: true })).find((entry) => entry.isSymbolicLink());
   if (other) throw repositoryReplaced("objects of it are links to other files");
@@ -156,7 +158,7 @@ async function copyBack(gitFolder: string, source: string): Promise<void> {
   const head = await readFile(join(gitFolder, "HEAD"), "utf8");
   const ref = /^ref: (refs\/heads\/\S.*)$/m.exec(head)?.[1];
   for (const name of [...(ref === undefined ? [] : [ref]), "index", "HEAD"]) {
-    // A branch without a commit has no file, and an index without entries has none either.
+    // A branch without commits has no file, and neither has an index without entries.
     if (!(await exists(join(gitFolder, name)))) continue;
     await makeFolder(source, dirname(name));
     await replaceFile(join(gitFolder, name), join(source, name));
@@ -164,7 +166,11 @@ async function copyBack(gitFolder: string, source: string): Promise<void> {
   for (const name of MERGE_FILES) await rm(join(source, name), { force: true });
 }
 
-/** Makes a folder in a repository, through no link. @throws WorkFailure repository_replaced */
+/**
+ * Makes a folder in a repository without following links.
+ *
+ * @throws WorkFailure repository_replaced
+ */
 async function makeFolder(source: string, path: string): Promise<void> {
   let folder = source;
   for (const name of path.split("/").filter((each) => each !== ".")) {
@@ -180,7 +186,7 @@ async function copyMissing(from: string, to: string): Promise<void> {
   }
 }
 
-/** Replaces a file atomically, and never through a link in its place. */
+/** Replaces a file atomically and never writes through a link. */
 async function replaceFile(from: string, to: string): Promise<void> {
   const draft = `${to}.chartroom`;
   await rm(draft, { force: true });
@@ -188,11 +194,11 @@ async function replaceFile(from: string, to: string): Promise<void> {
   await rename(draft, to);
 }
 
-/** Copies a regular file to a new one, with its time; does nothing for anything else. */
+/** Copies a regular file and its time to a new file; does nothing for any other kind of file. */
 export async function copyRegular(from: string, to: string): Promise<void> {
   let handle: FileHandle | undefined;
   try {
-    // Opened before it is looked at: a command that runs meanwhile could make it a link to a file of others.
+    // Open before checking: a concurrent command could replace the file with a link to somebody else's file.
     handle = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     if (!(await handle.stat()).isFile()) return;
     await copyWithTime(platform() === "linux" ? `/proc/self/fd/${handle.fd}` : from, to);
@@ -203,7 +209,7 @@ export async function copyRegular(from: string, to: string): Promise<void> {
   }
 }
 
-/** Copies to a new file with the same time: git rechecks files that are as new as the index. */
+/** Copies to a new file and keeps the time, because git rechecks files that are as new as the index. */
 async function copyWithTime(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   const seconds = Math.floor((await stat(from)).mtimeMs / 1_000);

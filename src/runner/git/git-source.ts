@@ -12,18 +12,16 @@ export interface Source {
   /** The upstream's address; empty for none. */
   readonly upstreamUri: string;
   readonly target: Target;
-  /** The folder in the tree, as given; empty to name it after the repository. */
+  /** The folder in the tree as requested; empty to use the repository's name. */
   readonly location: string;
-  /** The number of commits of the history; 0 for all. */
+  /** The number of commits of history; 0 for all. */
   readonly depth: number;
 }
 
 /**
- * Returns the sources of an initializer, in its order; none for a blank
- * environment.
+ * Returns the sources of an initializer in order; none for a blank environment.
  *
- * @throws WorkFailure initializer_unknown for a kind that this runner does not
- *   know
+ * @throws WorkFailure initializer_unknown for a kind that this runner does not know
  */
 export function sourcesOf(initializer: EnvironmentInitializer | undefined): readonly Source[] {
   return (initializer?.specs ?? []).map(({ spec }) => {

@@ -12,17 +12,17 @@ export interface Revision {
   readonly commit?: string | undefined;
   /** The branch to check out; none when absent. */
   readonly branch?: string | undefined;
-  /** True if that is the remote's branch of the same name. */
+  /** True if it is the remote's branch of the same name. */
   readonly isRemote?: boolean;
 }
 
 /**
- * The two logs of refs that git would begin with what was checked out. Commands begin them with what they check out
- * or commit; each of the five files and folders costs as much as a small command.
+ * Skips the two reflogs that git would start at checkout. Later commands start them when they check out or commit.
+ * Each of the five files and folders costs as much as a small command.
  */
 const WITHOUT_LOGS = ["-c", "core.logAllRefUpdates=false"];
 
-/** Checks out a revision, over the present files of the folder. */
+/** Checks out a revision and overwrites the files in the folder. */
 export async function checkOutRevision(tools: GitTools, call: GitCall, revision: Revision): Promise<void> {
   const { commit, branch } = revision;
   if (commit === undefined) {
@@ -35,7 +35,7 @@ export async function checkOutRevision(tools: GitTools, call: GitCall, revision:
 }
 
 /**
- * Finds the revision of a target in a repository that was fetched.
+ * Resolves a target to a revision in a fetched repository.
  *
  * @throws WorkFailure revision_not_found, branch_name_invalid
  */
@@ -93,8 +93,8 @@ function revisionOfHead({ headCommit, defaultBranch }: Fetched): Revision {
 }
 
 /**
- * Finds the longest prefix of a path that names a branch or tag, or else a commit as its first part. Where the page is
- * of a tag, only that counts.
+ * Finds the longest prefix of a path that names a branch or tag, or else a commit in its first segment. For the page
+ * of a tag, only the tag counts.
  */
 async function revisionOfPath(
   tools: GitTools,
@@ -124,10 +124,10 @@ async function findCommitByHash(tools: GitTools, call: GitCall, hash: string): P
   return /^[0-9a-f]{4,64}$/i.test(hash) ? findCommit(tools, call, hash) : undefined;
 }
 
-/** Characters that no ref's name contains, and that make git parse more than a name. */
+/** Characters that no ref name contains and that git would parse as more than a name. */
 const NO_REF = /[\p{Cc} ~^:?*[\\]|\.\.|@\{/u;
 
-/** Returns the commit that a ref or hash leads to; undefined when it leads to none. */
+/** Returns the commit of a ref or hash; undefined when there is none. */
 async function findCommit(tools: GitTools, call: GitCall, name: string): Promise<string | undefined> {
   if (NO_REF.test(name)) return undefined;
   const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];

@@ -9,26 +9,20 @@ import { type RemoteSettings, type ResolveHost, systemResolve } from "./remote-a
 
 export interface GitSettings {
   readonly programs: Programs;
-  /**
-   * A folder that belongs to the runner, which is created: no command of an
-   * environment may write into it.
-   */
+  /** A folder of the runner that no command of an environment may write to. It is created. */
   readonly folder: string;
   readonly remotes: RemoteSettings;
-  /**
-   * The private key for ssh remotes, a file; none when absent, and then ssh
-   * remotes that require one fail.
-   */
+  /** The file with the private key for ssh remotes. When absent, ssh remotes that require a key fail. */
   readonly sshKeyFile?: string | undefined;
-  /** The resolver of host names; that of the machine when absent. */
+  /** The resolver of host names; the machine's when absent. */
   readonly resolve?: ResolveHost;
-  /** The limit of one git command, in milliseconds; an hour when absent. */
+  /** The timeout of one git command, in milliseconds; an hour when absent. */
   readonly timeoutMs?: number;
-  /** Runs git that reaches another machine apart from everything else; together with the rest when absent. */
+  /** Isolates git when it contacts another machine; it is not isolated when absent. */
   readonly runApart?: RunGitApart | undefined;
 }
 
-/** The programs, settings and folders that git is run with. */
+/** The programs, settings and folders that git runs with. */
 export interface GitTools {
   readonly programs: Programs;
   readonly remotes: RemoteSettings;
@@ -41,7 +35,7 @@ export interface GitTools {
   readonly scratch: string;
   readonly askPass: string;
   readonly ssh: string;
-  /** The program that is ssh to a git that runs apart, and the files that it is made of. */
+  /** The program that acts as ssh for a git that runs apart, and its files. */
   readonly sshRelay: string;
   readonly sshRelayFiles: readonly string[];
   readonly runApart: RunGitApart | undefined;
@@ -49,14 +43,13 @@ export interface GitTools {
 
 const HOUR_MS = 3_600_000;
 
-/** The first git that connects to the address which was checked (http.curloptResolve). */
+/** The first version of git that can connect to a checked address (http.curloptResolve). */
 const MIN_GIT_VERSION: readonly [major: number, minor: number] = [2, 37];
 
 /**
- * Creates the files that git needs: its home and the two small programs that it
- * calls.
+ * Creates the files that git needs: its home and the two small programs that it calls.
  *
- * @throws WorkFailure git_missing when there is no git, or one older than 2.37
+ * @throws WorkFailure git_missing when git is missing or older than 2.37
  */
 export async function prepareGit(settings: GitSettings): Promise<GitTools> {
   const {
@@ -75,7 +68,7 @@ export async function prepareGit(settings: GitSettings): Promise<GitTools> {
   const askPass = await writeProgram(folder, "askpass", ASK_PASS);
   const ssh = await writeProgram(folder, "ssh", SSH);
   const relay = await writeProgram(folder, "ssh-relay.mjs", SSH_RELAY);
-  // Only Linux keeps git apart.
+  // Only Linux can run git apart.
   const node = await realpath("/proc/self/exe").catch(() => "node");
   const sshRelay = await writeProgram(folder, "ssh-relay", sshRelayStarter(node, relay));
   const sshRelayFiles = [sshRelay, node, relay];
@@ -85,11 +78,11 @@ export async function prepareGit(settings: GitSettings): Promise<GitTools> {
   };
 }
 
-/** Writes a program file atomically: another runner over the same folder may run it now. */
+/** Writes a program file atomically: another runner on the same folder may be running it. */
 async function writeProgram(folder: string, name: string, text: string): Promise<string> {
   const file = join(folder, name);
   const draft = `${file}.${randomUUID()}`;
-  // No secret is in it, and git that runs apart need not be of the runner's user.
+  // It contains no secret, and a git that runs apart may have another user.
   await writeFile(draft, text, { mode: 0o755 });
   await chmod(draft, 0o755);
   await rename(draft, file);

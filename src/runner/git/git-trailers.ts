@@ -1,4 +1,4 @@
-/** The work that a commit was made by, as its last lines name it. */
+/** The work that made a commit, as its trailers name it. */
 export interface CommitTrailers {
   readonly workflowId: string;
   readonly executionId: string;
@@ -18,23 +18,21 @@ export function messageWithTrailers(message: string, trailers: CommitTrailers): 
   return `${message.trimEnd()}\n\n${lines.join("\n")}\n`;
 }
 
-/** Format with which git log prints the trailers of each commit as a line that `parseTrailers` parses. */
+/** The git log format that prints each commit's trailers on one line for `parseTrailers`. */
 export const TRAILERS_FORMAT = NAMES.map(
   (name) => `%(trailers:key=${TRAILERS[name]},valueonly,unfold,separator=%x2C)`,
 ).join("%x09");
 
-/** Parses a line of trailers; a missing one is an empty text. */
+/** Parses a line of trailers; a missing trailer becomes an empty string. */
 export function parseTrailers(line: string): CommitTrailers {
   const [workflowId = "", executionId = "", actionId = ""] = line.split("\t");
   return { workflowId, executionId, actionId };
 }
 
 /**
- * Returns whether a push may remove these commits from a branch: only when they
- * are the workflow's own, so that nobody's work is lost. Either the newest one
- * was made by an earlier attempt of the same action, or every one was made by
- * another execution of the workflow. Commits of another action of the same
- * execution are never replaced.
+ * Returns whether a push may remove these commits from a branch. It may only when they are the workflow's own, so
+ * that nobody loses work. Either an earlier attempt of the same action made the newest one, or another execution of
+ * the workflow made all of them. A push never replaces commits of another action of the same execution.
  *
  * @param lost newest first, at least one
  */

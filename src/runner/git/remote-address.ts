@@ -6,18 +6,18 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 
 /** The settings that decide which remotes may be reached. */
 export interface RemoteSettings {
-  /** True if their addresses may be private, such as those of a host inside the company. */
+  /** True if addresses may be private, such as those of a host inside the company. */
   readonly allowPrivateAddresses: boolean;
-  /** True if they may be folders of this machine, as file:///... */
+  /** True if remotes may be folders of this machine (file:///...). */
   readonly allowFiles: boolean;
-  /** Hosts in lower case, as in `git.example.org:8080`, that get a credential over plain http. */
+  /** Hosts in lower case, such as `git.example.org:8080`, that get a credential over plain http. */
   readonly plainHttpHosts: Pick<ReadonlySet<string>, "has">;
 }
 
-/** A remote that may be reached, judged by its text alone. */
+/** A remote that may be reached, judging by its address alone. */
 export interface Remote {
   readonly scheme: "https" | "http" | "ssh" | "file";
-  /** The address that git gets: never with a password, and for https and http without a user name. */
+  /** The address for git: never with a password, and without a user name for https and http. */
   readonly address: string;
   /** The user in the address; empty when there is none. */
   readonly user: string;
@@ -26,7 +26,7 @@ export interface Remote {
    * the scheme's default; empty for files.
    */
   readonly host: string;
-  /** The same without port and brackets. */
+  /** The host without port and brackets. */
   readonly hostname: string;
   readonly port: number;
 }
@@ -34,24 +34,23 @@ export interface Remote {
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { https: 443, http: 80, ssh: 22, file: 0 };
 
 /**
- * No dash at the start, which programs read as an option, and no character that
- * only some parsers read as the end of the host.
+ * Excludes a leading dash, which programs read as an option, and characters that only some parsers read as the end of
+ * the host.
  */
 const HOST_NAME = /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/;
-/** The form that git and URL parse alike, up to the path. */
+/** The form that git and URL parse identically, up to the path. */
 const SSH_FORM = /^ssh:\/\/(\w[\w.+-]*@)?([A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:.]+\])(:\d+)?\//;
 /** The form that git reads as the name of a remote helper program. */
 const HELPER_FORM = /^[A-Za-z0-9+.-]*::/;
 
 /**
- * Parses a remote: https, http, ssh, the scp form (`git@host:owner/repository`),
- * and file where the settings allow it.
+ * Parses a remote: https, http, ssh, the scp form (`git@host:owner/repository`), and file if the settings allow it.
  *
- * @throws WorkFailure remote_refused for any other, and for one with a password
+ * @throws WorkFailure remote_refused for any other form, and for an address with a password
  */
 export function parseRemote(text: string, { allowFiles }: RemoteSettings): Remote {
   const form = remoteForms(text).at(-1) ?? text;
-  // Control characters and white space mean different things to different parsers.
+  // Parsers disagree about control characters and white space.
   const isOdd = /[\p{Cc}\p{White_Space}]/u.test(text) || HELPER_FORM.test(text);
   const url = isOdd ? null : URL.parse(form);
   const scheme = url?.protocol.slice(0, -1) ?? "";
@@ -80,21 +79,21 @@ export function parseRemote(text: string, { allowFiles }: RemoteSettings): Remot
   };
 }
 
-/** Finds the addresses of a host name, at least one. */
+/** Resolves a host name to at least one address. */
 export type ResolveHost = (hostname: string) => Promise<readonly string[]>;
 
-/** Resolves as every program of this machine does. */
+/** Resolves like every other program on this machine. */
 export const systemResolve: ResolveHost = async (hostname) => {
   const found = await lookup(hostname, { all: true });
   return found.map(({ address }) => address);
 };
 
 /**
- * Returns the addresses of a remote's host, all of which may be reached; none for
- * files. Connect to one of them: a second lookup may return another address.
+ * Returns the checked addresses of a remote's host; none for files. Connect to one of them: a second lookup may
+ * return another address.
  *
- * @throws WorkFailure remote_refused when one of them is not public and must be,
- *   remote_unreachable when there is none
+ * @throws WorkFailure remote_refused when one of them is not public and must be, remote_unreachable when there is
+ *   none
  */
 export async function resolveCheckedAddresses(
   { scheme, host, hostname }: Remote,
@@ -140,7 +139,7 @@ function decodedUser(username: string): string {
   }
 }
 
-/** Returns the failure without the remote itself, which may contain a secret in an unexpected place. */
+/** Returns a failure that omits the remote, which may contain a secret in an unexpected place. */
 function remoteRefused(why: string): WorkFailure {
   return new WorkFailure("remote_refused", why);
 }

@@ -6,8 +6,8 @@ import { type GitCall, gitBytes } from "./git-run.ts";
 import type { GitTools } from "./git-tools.ts";
 
 /**
- * The object of each branch and tag of a remote by the full name, such as
- * `refs/heads/main`. Names are bytes to git, and are read as Latin-1 here.
+ * The object of each branch and tag of a remote, by full name such as `refs/heads/main`. Git's names are bytes; this
+ * module reads them as Latin-1.
  */
 export type Refs = ReadonlyMap<string, string>;
 
@@ -16,7 +16,7 @@ export interface RemoteRefs {
   readonly refs: Refs;
   /** The commit of its HEAD; absent when it has none. */
   readonly headCommit?: string;
-  /** The branch of its HEAD; absent when that is no branch. */
+  /** The branch of its HEAD; absent when HEAD names no branch. */
   readonly defaultBranch?: string;
 }
 
@@ -25,20 +25,19 @@ export function refNameOf(kind: "heads" | "tags", name: string): string {
   return `refs/${kind}/${Buffer.from(name).toString("latin1")}`;
 }
 
-/** The refs under which a repository keeps the branches of its remote. */
+/** The refs that hold the branches of a repository's remote. */
 const LOCAL_BRANCHES = "refs/remotes/origin/";
 const BRANCHES = "refs/heads/";
 const TAGS = "refs/tags/";
 
-/** The refs that are fetched of a remote: all branches and tags. */
+/** The refspecs of all branches and tags of a remote. */
 export const BRANCHES_AND_TAGS = [`+${BRANCHES}*:${LOCAL_BRANCHES}*`, `+${TAGS}*:${TAGS}*`];
 
 /**
- * Asks a remote for its branches and tags. GitLab answers only at `.git` and
- * redirects every other address there.
+ * Asks a remote for its branches and tags. GitLab answers only at `.git` and redirects other addresses there.
  *
  * @throws WorkFailure
- * @throws the reason of `signal` when that ended it
+ * @throws the reason of `signal` when it was aborted
  */
 export async function listRemoteRefs(
   tools: GitTools,
@@ -51,14 +50,14 @@ export async function listRemoteRefs(
 }
 
 /**
- * Most bytes of the answer about single refs. The remote decides how long that is: it names every ref whose name ends
- * with a wanted one.
+ * Maximum bytes of an answer about single refs. The remote controls its length: it lists every ref whose name ends
+ * with a requested one.
  */
 export const MAX_NAMED_BYTES = 1_024 * 1_024;
 
-/** The refs that a remote has of those that it was asked for. */
+/** The requested refs that a remote has. */
 export interface NamedRefs extends Omit<RemoteRefs, "refs"> {
-  /** The commit of each ref by its full name; of a tag's object the commit that it leads to. */
+  /** The commit of each ref by full name; tag objects are peeled to their commit. */
   readonly commits: Refs;
 }
 
@@ -75,7 +74,7 @@ export async function findRemoteRefs(
   signal: AbortSignal | undefined,
 ): Promise<{ readonly reached: RemoteAccess; readonly remote: NamedRefs }> {
   const safe = names.filter((name) => branchNameProblem(name) === undefined);
-  // The object of a tag, and behind it what the tag leads to, are two lines.
+  // The tag object and the commit it points to are two lines.
   const patterns = safe.flatMap((name) => (name.startsWith(TAGS) ? [name, `${name}^{}`] : [name]));
   const bytes = patterns.map((name) => Buffer.from(name, "latin1").toString());
   const { reached, text } = await askRemote(tools, access, bytes, { signal, maxBytes: MAX_NAMED_BYTES });
@@ -90,7 +89,7 @@ export async function findRemoteRefs(
   return { reached, remote: { ...parseHead(text), commits } };
 }
 
-/** Asks a remote for its HEAD and the refs of patterns, at the address under which it answers. */
+/** Asks a remote for its HEAD and the refs that match patterns, at the address where it answers. */
 async function askRemote(
   tools: GitTools,
   access: RemoteAccess,
@@ -120,29 +119,26 @@ function parseHead(text: string): Pick<RemoteRefs, "headCommit" | "defaultBranch
   };
 }
 
-/** Returns the branches and tags of the remote that a repository has. */
+/** Returns the branches and tags of the remote that were fetched into a repository. */
 export async function readFetchedRefs(tools: GitTools, call: GitCall): Promise<Refs> {
   const args = ["for-each-ref", "--format=%(objectname) %(refname)", LOCAL_BRANCHES, TAGS];
   return parsePackedRefs((await gitBytes(tools, args, call)).toString("latin1"));
 }
 
-/**
- * Returns the text of the file `packed-refs` in a repository that has fetched
- * these refs. Equal refs have equal texts.
- */
+/** Returns the text of `packed-refs` for a repository that has fetched these refs. Equal refs give equal texts. */
 export function packedRefsOf(refs: Refs): string {
   const lines = [...refs].map(([name, id]) => [localName(name), id] as const);
-  // Git searches the file by bytes.
+  // Git compares bytes when it searches the file.
   lines.sort(([a], [b]) => (a < b ? -1 : 1));
   return `# pack-refs with: sorted \n${lines.map(([name, id]) => `${id} ${name}\n`).join("")}`;
 }
 
-/** Parses what {@link packedRefsOf} returns; lines that it does not write are ignored. */
+/** Parses the result of {@link packedRefsOf}; ignores all other lines. */
 export function parsePackedRefs(text: string): Refs {
   return parseRefs(text, " ", LOCAL_BRANCHES);
 }
 
-/** Returns a short text that is equal for equal refs only. */
+/** Returns a digest that is equal only for equal refs. */
 export function digestOfRefs(refs: Refs): string {
   return createHash("sha256").update(packedRefsOf(refs), "latin1").digest("hex");
 }
@@ -152,9 +148,9 @@ function localName(name: string): string {
 }
 
 /**
- * Parses lines of an object and a ref. As git does, ignores names that are none.
+ * Parses lines of an object and a ref. Like git, ignores invalid names.
  *
- * @param branches the beginning of the names of branches in the text
+ * @param branches the prefix of branch names in the text
  */
 function parseRefs(text: string, separator: string, branches: string): Refs {
   const refs = new Map<string, string>();

@@ -3,13 +3,12 @@ import { isAbsolute, join, relative, sep } from "node:path";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /**
- * Returns the absolute path of `path` inside the folder `root`, with symbolic
- * links resolved. The path need not exist yet. The result is valid as long as
- * nobody changes the tree.
+ * Returns the absolute path of `path` inside the folder `root`, with symbolic links resolved. The path need not exist
+ * yet. The result is valid until somebody changes the tree.
  *
- * @param path relative, with `/`; "" and "." are the folder itself
- * @throws WorkFailure path_refused for an absolute path, one with `..`, one into
- *   `.git`, and one that a symbolic link leads out of the folder or to nothing
+ * @param path relative, with `/`; "" and "." mean the folder itself
+ * @throws WorkFailure path_refused for an absolute path, one with `..`, one into `.git`, and one whose symbolic link
+ *   is broken or leads out of the folder
  */
 export function resolveInside(root: string, path: string): string {
   const segments = path.split("/").filter((segment) => segment !== "" && segment !== ".");
@@ -31,8 +30,9 @@ export function resolveInside(root: string, path: string): string {
 }
 
 /**
- * Requires that the folder of a repository is where it was checked out. Commands can put a link in its place, or above
- * it, which would lead the runner's git to another repository of the machine; one that is gone is left to git.
+ * Requires that a repository's folder is still where it was checked out. Commands can replace it, or a folder above
+ * it, with a link that would lead the runner's git to another repository of the machine. Git itself reports a missing
+ * folder.
  *
  * @param tree the folder that it was checked out in
  * @throws WorkFailure repository_replaced
@@ -43,7 +43,7 @@ export function requireInPlace(tree: string, location: string): void {
   throw new WorkFailure("repository_replaced", "the folder of the repository is a link to another one now");
 }
 
-/** Returns a path without links; as it is where there is nothing. */
+/** Returns a path without links, or unchanged when nothing is there. */
 function realPathOf(path: string): string {
   try {
     return realpathSync(path);
@@ -52,14 +52,14 @@ function realPathOf(path: string): string {
   }
 }
 
-/** Resolves a symbolic link; a path that does not exist yet is returned as it is. */
+/** Resolves a symbolic link; returns a path that does not exist yet unchanged. */
 function resolveLink(file: string, path: string): string {
   try {
     if (!lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) return file;
     return realpathSync(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // A file where a folder is expected: opening the path finds nothing.
+    // There is a file instead of a folder: opening the path fails.
     if (code === "ENOTDIR") return file;
     throw pathRefused(path, `goes through a symbolic link that leads to nothing, or is too long (${code})`);
   }

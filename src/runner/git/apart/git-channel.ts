@@ -4,10 +4,10 @@ import { commandEnvironment } from "../../process/command.ts";
 import type { RemoteAccess } from "../git-access.ts";
 import type { GitTools } from "../git-tools.ts";
 
-/** The longest line that is read of what git starts. */
+/** Maximum length of a line read from programs that git starts. */
 const MAX_LINE_BYTES = 16_384;
 
-/** Answers git's prompts as they come by its channel; an empty line where there is no answer. */
+/** Answers git's prompts on its channel, with an empty line when there is no answer. */
 export function replyToPrompts(stream: Duplex, answer: NonNullable<RemoteAccess["answer"]>): void {
   let text = "";
   stream.setEncoding("utf8").on("data", (part: string) => {
@@ -20,23 +20,23 @@ export function replyToPrompts(stream: Duplex, answer: NonNullable<RemoteAccess[
   });
 }
 
-/** A connection by ssh for a git that runs apart. */
+/** An ssh connection for a git that runs apart. */
 export interface SshConnection {
   readonly tools: GitTools;
   readonly access: RemoteAccess;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
-  /** Receives what ssh complains about. */
+  /** Receives ssh's standard error. */
   readonly onComplaint: (bytes: Buffer) => void;
 }
 
 /**
- * Starts ssh outside for a git that runs apart, and passes on what both say. Git gets no key and no agent: what it asks
- * for has to be a connection to the remote's repository.
+ * Starts ssh outside the sandbox for a git that runs apart, and relays data both ways. Git gets no key and no agent;
+ * it may only request a connection to the remote's repository.
  */
 export async function connectSsh(stream: Duplex, connection: SshConnection): Promise<void> {
   const { tools, access, timeoutMs, signal, onComplaint } = connection;
-  // Git closes its side before it has read all.
+  // Git closes its side before it has read everything.
   stream.allowHalfOpen = true;
   const closed = new AbortController();
   stream.once("close", () => closed.abort());
@@ -72,7 +72,7 @@ export async function connectSsh(stream: Duplex, connection: SshConnection): Pro
   }
 }
 
-/** Reads the first line of a stream, whose rest stays to be read; undefined where it has none. */
+/** Reads the first line of a stream and leaves the rest unread; undefined when there is none. */
 async function readLine(stream: Duplex): Promise<string | undefined> {
   let read = Buffer.alloc(0);
   while (read.length <= MAX_LINE_BYTES) {
@@ -93,7 +93,7 @@ async function readLine(stream: Duplex): Promise<string | undefined> {
 
 const PROTOCOL_ARGUMENTS = ["-o", "SendEnv=GIT_PROTOCOL"];
 
-/** Returns the arguments of ssh that git has named; undefined where they are not those for the remote. */
+/** Returns the ssh arguments that git requests; undefined when they are not for the remote. */
 export function checkedSshArguments(line: string, remote: RemoteAccess["remote"]): string[] | undefined {
   const named = parsedArguments(line);
   const [command = "", destination = "", ...options] = named.toReversed();
@@ -120,7 +120,7 @@ function parsedArguments(line: string): string[] {
   }
 }
 
-/** Returns the path of a repository as git names it to ssh. */
+/** Returns a repository's path in the form that git sends to ssh. */
 function pathOf(address: string): string {
   if (!address.includes("://")) return address.replace(/^([^:[]*|[^[]*\[[^\]]*\]):/, "");
   const path = decoded(address.replace(/^[^:]+:\/\/[^/]*/, ""));
@@ -135,7 +135,7 @@ function decoded(path: string): string {
   }
 }
 
-/** Returns a text as git quotes it for a shell. */
+/** Quotes a text for a shell like git does. */
 function quoted(text: string): string {
   return `'${text.replace(/['!]/g, (each) => `'\\${each}'`)}'`;
 }

@@ -1,8 +1,8 @@
 import { CHANNEL_DESCRIPTOR } from "../../process/command.ts";
 
 /**
- * Passes git's prompts on to the runner, by the descriptor that git was started with, and its answers back. They are in
- * no argument, variable or file, which others could read.
+ * Relays git's prompts to the runner and the answers back, through the descriptor that git was started with. Secrets
+ * are in no argument, variable or file, which others could read.
  */
 export const ASK_PASS = `#!/bin/sh
 printf '%s\\n' "$1" >&${CHANNEL_DESCRIPTOR} || exit 1
@@ -12,10 +12,9 @@ printf '%s\\n' "$answer"
 `;
 
 /**
- * Connects to the address that was checked, with the operator's key and no other:
- * otherwise ssh would offer the keys of the runner's user, with that user's
- * settings, to any host that a workflow names. A host's key is remembered at the
- * first connection; a different one is refused afterwards.
+ * Connects to the checked address, with the operator's key only. Otherwise ssh would offer the keys of the runner's
+ * user, with that user's settings, to any host that a workflow names. Remembers a host's key at the first connection
+ * and refuses a different one afterwards.
  */
 export const SSH = `#!/bin/sh
 exec ssh -F none -o BatchMode=yes -o ConnectTimeout=30 -o ClearAllForwardings=yes \\
@@ -25,8 +24,8 @@ exec ssh -F none -o BatchMode=yes -o ConnectTimeout=30 -o ClearAllForwardings=ye
 `;
 
 /**
- * Is ssh to a git that runs apart: hands its arguments and its input to the runner, by the descriptor that git was
- * started with, and gives back what comes. The runner starts the real one outside, where the key is.
+ * Acts as ssh for a git that runs apart: sends its arguments and input to the runner through the descriptor that git
+ * was started with, and returns the output. The runner starts the real ssh outside the sandbox, where the key is.
  */
 export const SSH_RELAY = `import { Socket } from "node:net";
 const { argv, exit, stdin, stdout } = globalThis.process;
@@ -40,9 +39,9 @@ channel.pipe(stdout);
 channel.once("end", () => stdin.destroy());
 `;
 
-/** Returns the program that starts the relay to ssh with the Node that the runner has. */
+/** Returns the program that starts the ssh relay with the runner's Node. */
 export function sshRelayStarter(node: string, relay: string): string {
   const [program, file] = [node, relay].map((each) => `'${each.replaceAll("'", "'\\''")}'`);
-  // What it compiles for speed would take more memory than the operator may allow a process.
+  // The JIT compiler could need more memory than the operator allows a process.
   return `#!/bin/sh\nexec ${program} --jitless ${file} "$@"\n`;
 }
