@@ -4,12 +4,12 @@ import type { CoveredPath } from "./covered-paths.ts";
 import { HOME_LINK } from "./etc-folder.ts";
 import { realPathOf, type SystemView } from "./system-view.ts";
 
-/** Descriptors of bubblewrap: its arguments, the filter of system calls, and what it tells. */
+/** Descriptors of bubblewrap: its arguments, the system call filter, and its status output. */
 export const ARGUMENTS_DESCRIPTOR = 3;
 export const FILTER_DESCRIPTOR = 4;
 export const STATUS_DESCRIPTOR = 5;
 
-/** The parts of a sandbox that are the same for all commands of a piece of work. */
+/** The parts of a sandbox that all commands of a piece of work share. */
 export interface SandboxParts {
   readonly view: SystemView;
   readonly workspace: Workspace;
@@ -17,25 +17,25 @@ export interface SandboxParts {
   readonly tmp: string;
   /** Files and folders of the runner that the work may read. */
   readonly readable: readonly string[];
-  /** Files and folders of the runner that the work may change, in addition to its workspace; none when absent. */
+  /** Files and folders of the runner that the work may change besides its workspace; none when absent. */
   readonly writable?: readonly string[];
-  /** The folder that is its /etc. */
+  /** The folder mounted as /etc. */
   readonly etc: string;
-  /** True for commands that keep the network that they are started in, such as one that was made for their work. */
+  /** True for commands that keep the network they start in, such as one made for their work. */
   readonly hasNetwork: boolean;
-  /** The paths that rules cover; none when absent. */
+  /** The paths that the policies' rules cover; none when absent. */
   readonly covers?: readonly CoveredPath[];
-  /** A file that nobody may use, which covers files. */
+  /** An unusable file that is mounted over denied files. */
   readonly deniedFile: string;
 }
 
-/** The size of /dev/shm, which is memory. */
+/** The size of /dev/shm, which uses memory. */
 const SHARED_MEMORY_BYTES = 512 * 2 ** 20;
 
 /**
- * Returns the arguments of the sandbox of a command, but the command itself.
+ * Returns the arguments for a command's sandbox, without the command itself.
  *
- * @param sourceOf where a path of the runner is found by bubblewrap
+ * @param sourceOf where bubblewrap finds a path of the runner
  */
 export function sandboxArguments(
   { view, workspace, tmp, readable, writable = [], etc, covers = [], deniedFile, hasNetwork }: SandboxParts,
@@ -46,7 +46,7 @@ export function sandboxArguments(
   return [
     ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup"],
     hasNetwork ? [] : ["--unshare-net"],
-    // The terminal of the runner, if it has one, gets no input from work.
+    // Work must not type into the runner's terminal.
     ["--die-with-parent", "--new-session"],
     ["--seccomp", String(FILTER_DESCRIPTOR), "--json-status-fd", String(STATUS_DESCRIPTOR)],
     ...view.links.map(({ path, target }) => ["--symlink", target, path]),
@@ -58,7 +58,7 @@ export function sandboxArguments(
     ["--proc", "/proc", "--dev", "/dev"],
     ["--perms", "1777", "--size", String(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"],
     ["--bind", sourceOf(tmp), "/tmp", "--bind", sourceOf(tmp), "/var/tmp"],
-    // Those that the operator names may be links.
+    // The operator may name links.
     ...view.readable.map((path) => ["--ro-bind", sourceOf(realPathOf(path)), path]),
     ...readable.map((path) => ["--ro-bind", sourceOf(path), path]),
     ["--bind", sourceOf(tree), tree, "--bind", sourceOf(home), home, "--symlink", home, HOME_LINK],
@@ -73,7 +73,7 @@ export function sandboxArguments(
   ].flat();
 }
 
-/** Returns the paths of the runner that a sandbox is made of, which bubblewrap must be able to enter. */
+/** Returns the paths of the runner that a sandbox mounts. Bubblewrap must be able to access them. */
 export function sourcesOf(parts: SandboxParts): readonly string[] {
   const { view, workspace, tmp, readable, writable = [], etc, covers = [], deniedFile } = parts;
   const { tree, home } = workspace;

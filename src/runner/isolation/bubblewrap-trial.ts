@@ -10,17 +10,17 @@ import { tryWork } from "./trial.ts";
 type Parts = Omit<BubblewrapOptions, "folder" | "programs" | "record">;
 type TrialOptions = Pick<Parts, "view" | "limits" | "groups" | "user" | "signalGroup"> & {
   readonly path: string;
-  /** The folders of the programs that sandboxes are made with; those of the system when absent. */
+  /** The folders to search for the programs that make sandboxes; the system's when absent. */
   readonly programFolders?: readonly string[];
 };
 
-/** The names of processors as Linux has them. */
+/** Linux's names of processor architectures. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 /**
- * Tries bubblewrap by running a command in a sandbox as work has it.
+ * Tries bubblewrap by running a command in a sandbox like work does.
  *
- * @returns what it takes to make sandboxes, or why none can be made, for people
+ * @returns the parts for making sandboxes, or why none can be made, as a message for people
  */
 export async function tryBubblewrap(
   options: TrialOptions,
@@ -74,10 +74,10 @@ async function tryIn(folder: string, parts: Parts, path: string): Promise<string
   return tryWork(folder, isolation, programs);
 }
 
-/** O_CLOEXEC, as the system shows the flags of a descriptor. */
+/** O_CLOEXEC in the flags that /proc/self/fdinfo shows. */
 const CLOSE_ON_EXEC = 0o2000000;
 
-/** Returns the descriptors that any program would get which this process starts. */
+/** Returns the descriptors that every program started by this process would inherit. */
 function findInheritedDescriptors(): ReadonlySet<number> {
   const isInherited = (descriptor: string) => {
     try {
@@ -85,7 +85,7 @@ function findInheritedDescriptors(): ReadonlySet<number> {
       const flags = /^flags:\s*([0-7]+)$/m.exec(text)?.[1];
       return flags !== undefined && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0;
     } catch {
-      // That of the folder, which is closed by now.
+      // The descriptor of the folder listing, which is closed by now.
       return false;
     }
   };

@@ -25,13 +25,13 @@ import { prepareUserEntry, type UserEntry } from "./user-entry.ts";
 import { handOverTo, ownedByOthers, shownOf, withNetwork } from "./work-files.ts";
 import type { WorkGroups } from "./work-groups.ts";
 
-/** The programs of the machine that a sandbox is made with, by their paths. */
+/** The paths of the machine's programs that make a sandbox. */
 export interface SandboxPrograms {
   readonly bwrap: string;
   readonly prlimit: string;
   readonly choom: string;
   readonly nsenter: string;
-  /** These are needed by root alone. */
+  /** Only a runner that is root needs this and the next two programs. */
   readonly setpriv: string;
   readonly unshare: string;
   readonly mount: string;
@@ -39,15 +39,15 @@ export interface SandboxPrograms {
 
 export interface BubblewrapOptions {
   readonly sandboxPrograms: SandboxPrograms;
-  /** The filter of system calls. */
+  /** The file with the system call filter. */
   readonly filterFile: string;
   readonly view: SystemView;
   readonly limits: WorkLimits;
-  /** The control groups of the work; undefined where the machine delegates none. */
+  /** The control groups of the work; undefined when the machine delegates none. */
   readonly groups?: WorkGroups | undefined;
-  /** The id of the user and group of the work, where the runner is root; undefined for the runner's own. */
+  /** The user and group id of the work if the runner is root; undefined for the runner's own. */
   readonly user: number | undefined;
-  /** The folder for files that all sandboxes share; it is created. */
+  /** The folder for files that all sandboxes share. It is created. */
   readonly folder: string;
   /** The runner's own programs. */
   readonly programs: Programs;
@@ -57,12 +57,12 @@ export interface BubblewrapOptions {
 }
 
 /**
- * The priority with which the system ends work when memory runs out, before anything else: of the 1,000 that are possible, so that
- * a program may still ask for more.
+ * The out-of-memory score: the system kills work first when memory runs out. It is below the maximum of 1,000 so that
+ * a program can still raise its own.
  */
 const OUT_OF_MEMORY_SCORE = 800;
 
-/** Returns the class that runs work in sandboxes of bubblewrap. */
+/** Returns the isolation class that runs work in bubblewrap sandboxes. */
 export async function createBubblewrap(options: BubblewrapOptions): Promise<Isolation> {
   const { programs, user, limits } = options;
   const etc = join(options.folder, "etc");
@@ -128,7 +128,7 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
   };
 }
 
-/** The entry of work that has the runner's own user. */
+/** The entry of work that runs as the runner's own user. */
 const AS_RUNNER: UserEntry = { prefix: [], sourceOf: (path) => path };
 
 function encloseIn(
@@ -166,9 +166,9 @@ function encloseIn(
 }
 
 /**
- * Returns the program of a command as it is to be started in a sandbox: its path there.
+ * Finds the path of a command's program in the sandbox.
  *
- * @throws WorkFailure command_not_started when there is none in the sandbox
+ * @throws WorkFailure command_not_started when the sandbox has no such program
  */
 async function findProgram(
   { program, folder, environment: { PATH = "" } }: Command,
@@ -193,7 +193,7 @@ async function findProgram(
 
 async function isRunnable(path: string, { view, workspace, tmp, readable }: SandboxParts): Promise<boolean> {
   try {
-    // The environment's own /tmp is another one than that of the machine.
+    // The environment has its own /tmp, not the machine's.
     if (isInside(path, "/tmp")) return await isRunnableFile(join(tmp, path.slice("/tmp".length)));
     const real = await realpath(path);
     const own = [workspace.tree, workspace.home, ...readable];
@@ -223,16 +223,16 @@ interface GitSandboxOptions {
   /** The folder for files that all sandboxes share. */
   readonly folder: string;
   readonly view: SystemView;
-  /** The folder that is its /etc. */
+  /** The folder mounted as /etc. */
   readonly etc: string;
-  /** A file that nobody may use. */
+  /** An unusable file that is mounted over denied files. */
   readonly deniedFile: string;
   readonly place: GitPlace;
 }
 
 /**
- * Makes the parts of a sandbox for one call of git, which are removed afterwards. Of what the operator shows to work
- * it sees nothing, and of the machine's other folders its place alone.
+ * Makes the parts of a sandbox for one git call and removes them afterwards. The sandbox shows none of the paths that
+ * the operator shows to work, and only the call's own place among the machine's other folders.
  */
 async function withGitSandbox<T>(
   { folder, view, etc, deniedFile, place }: GitSandboxOptions,
@@ -248,7 +248,7 @@ async function withGitSandbox<T>(
       tmp,
       etc,
       deniedFile,
-      // That of the machine: the runner has checked where git is to connect to.
+      // Git uses the machine's network: the runner has checked the address that it connects to.
       hasNetwork: true,
       ...place,
     });
@@ -259,7 +259,7 @@ async function withGitSandbox<T>(
 
 type Three = [string, string, string];
 
-/** Returns a command as it runs in a sandbox for git: in its HOME, unless it sees the folder that is named. */
+/** Adapts a command to a git sandbox. It runs in its HOME unless the sandbox shows the command's folder. */
 function commandInGitSandbox(
   { workspace: { home }, readable, writable = [] }: SandboxParts,
   command: Command,

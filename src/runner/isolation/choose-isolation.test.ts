@@ -4,7 +4,7 @@ import { chooseIsolation, type IsolationChoice } from "./choose-isolation.ts";
 
 afterAll(stopAll);
 
-/** Chooses on a machine on which nothing is installed; what was chosen, and what the log says. */
+/** Chooses on a machine without any programs; returns the choice and the log. */
 async function choose(choice: Partial<IsolationChoice>) {
   const warnings: [object, string][] = [];
   const log = {

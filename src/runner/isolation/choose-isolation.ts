@@ -17,50 +17,50 @@ import { openWorkGroups } from "./work-groups.ts";
 
 export interface IsolationChoice {
   readonly isolation: "auto" | IsolationName;
-  /** Paths that work may read in addition to the system's, as the operator names them. */
+  /** Paths besides the system's that the operator lets work read. */
   readonly readable: readonly string[];
-  /** Files and folders that no work may see: those of the server and of the runner. */
+  /** Files and folders of the server and the runner that no work may see. */
   readonly hidden: readonly string[];
-  /** The image of work in containers whose organization names none; empty for no containers. */
+  /** The container image of work whose organization names none; empty for no containers. */
   readonly image: string;
-  /** Choices that repositories have about the images of their work; absent for none. */
+  /** What repositories may choose about the images of their work; nothing when absent. */
   readonly repositoryImages?: RepositoryImages;
-  /** The user of the work where the runner is root. */
+  /** The user of the work if the runner is root. */
   readonly user: number;
   readonly isRoot: boolean;
   readonly limits: WorkLimits;
-  /** The control group that the operator names for work; "auto" or "none". */
+  /** The operator's control group for work, "auto" or "none". */
   readonly cgroup: string;
-  /** The variables of the runner; none when absent. */
+  /** The runner's environment variables; none when absent. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The PATH of all programs and commands. */
   readonly path: string;
   readonly signalGroup: SignalGroup;
   readonly log: Log;
-  /** The folders of the programs that sandboxes are made with; those of the system when absent. */
+  /** The folders to search for the programs that make sandboxes; the system's when absent. */
   readonly programFolders?: readonly string[];
 }
 
-/** The needs of a class of the runner that uses it. */
+/** What an isolation class needs from the runner that uses it. */
 export interface IsolationContext {
   /** The runner's own programs. */
   readonly programs: Programs;
   readonly record?: CommandRecord;
-  /** A folder of the runner for the class; it need not exist. */
+  /** The runner's folder for the class; it need not exist. */
   readonly folder: string;
 }
 
-/** A class of isolation that works on this machine. */
+/** An isolation class that works on this machine. */
 export interface ChosenIsolation {
   readonly name: IsolationName;
   create(context: IsolationContext): Promise<Isolation>;
 }
 
 /**
- * Chooses the class of isolation by trying it, and logs which and why.
+ * Chooses the isolation class by trying it, and logs the choice and the reason.
  *
- * @throws RunnerError where the class does not work that the operator demands, and where a runner that is root would
- *   isolate nothing although nobody said so
+ * @throws RunnerError when the class that the operator demands does not work, and when a runner that is root would
+ *   isolate nothing without `--isolation none`
  */
 export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIsolation> {
   const { isolation: wanted, isRoot, log } = choice;
@@ -107,7 +107,7 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
     return {
       name: "container",
       async create(context) {
-        // Git that reaches a remote is kept apart by it, where it works.
+        // If bubblewrap works, it isolates git calls that reach a remote.
         const { runGit } =
           "parts" in bubblewrap ? await createBubblewrap({ ...bubblewrap.parts, ...context }) : {};
         return createContainers({ ...containers.parts, ...context, runGit });
@@ -126,7 +126,7 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
   return NONE;
 }
 
-/** @throws RunnerError where the operator demands limits that only a control group keeps, and there is none */
+/** @throws RunnerError when the operator demands limits that need a control group, and there is none */
 function requireGroups(choice: IsolationChoice, opened: OpenedGroups): void {
   if ("groups" in opened) return;
   if (isNamed(choice)) throw new RunnerError(unlimited("--isolation-cgroup", opened));

@@ -8,13 +8,13 @@ import { HOME_LINK } from "./etc-folder.ts";
 import type { PathRules } from "./path-rules.ts";
 import { isInside, isVisible } from "./system-view.ts";
 
-/** A path of a sandbox that something is mounted over. */
+/** A path in a sandbox that something is mounted over. */
 export interface CoveredPath {
   /** Its path in the sandbox, without symbolic links. */
   readonly path: string;
   /**
-   * The cover; `source` is that path of the runner itself, which stays to be read, and also to be changed where it
-   * is held in its place alone.
+   * What is mounted over the path. `source` is the runner's own path of the same file or folder: it stays readable,
+   * and with `isWritable` also writable, when it only has to stay in place.
    */
   readonly by: "empty file" | "empty folder" | { readonly source: string; readonly isWritable?: boolean };
 }
@@ -22,10 +22,11 @@ export interface CoveredPath {
 type Place = Pick<SandboxParts, "view" | "workspace" | "tmp" | "readable" | "etc">;
 
 /**
- * Finds what a sandbox has to cover to keep rules about files: what exists now. Nothing is made where work can write, for
- * a link of the work could lead that elsewhere.
+ * Finds the existing paths that a sandbox must cover to enforce rules about files. Creates nothing where work can
+ * write, because a link made by the work could redirect it.
  *
- * @throws WorkFailure policy_unsupported for a program that cannot be covered without others that everything needs
+ * @throws WorkFailure policy_unsupported for a program that cannot be covered without covering others that everything
+ *   needs
  */
 export async function findCoveredPaths(
   programs: Programs,
@@ -61,8 +62,8 @@ function underAllNames({ workspace }: Place, cover: CoveredPath): readonly Cover
 }
 
 /**
- * Returns the folders above covers that work could rename: with a link in the place of one, the next sandbox would
- * show, or cover, what the link leads to on the machine. What is a mount of its own stays in its place.
+ * Returns the folders above covers that work could rename. If work replaced one with a link, the next sandbox would
+ * show, or cover, the link's target on the machine. A mount point cannot be replaced.
  */
 function heldFolders({ workspace, tmp }: Place, covers: readonly CoveredPath[]): readonly CoveredPath[] {
   const roots = [
@@ -74,7 +75,7 @@ function heldFolders({ workspace, tmp }: Place, covers: readonly CoveredPath[]):
     const root = roots.find((each) => isInside(path, each.path));
     for (let above = dirname(path); root && above !== root.path && isInside(above, root.path); ) {
       const by = { source: root.source + above.slice(root.path.length), isWritable: true };
-      // In one that is covered nothing can be renamed.
+      // Nothing can be renamed in a covered folder.
       if (!covers.some((each) => isInside(above, each.path))) held.set(above, { path: above, by });
       above = dirname(above);
     }
@@ -82,7 +83,7 @@ function heldFolders({ workspace, tmp }: Place, covers: readonly CoveredPath[]):
   return [...held.values()];
 }
 
-/** Returns covers so that none is mounted over one in it; what is in an empty folder needs none. */
+/** Orders covers so that none hides another one inside it. Omits covers inside an empty folder, which need none. */
 function inOrder(covers: readonly CoveredPath[]): readonly CoveredPath[] {
   const empty = covers.filter(({ by }) => by === "empty folder");
   return covers
@@ -90,12 +91,12 @@ function inOrder(covers: readonly CoveredPath[]): readonly CoveredPath[] {
     .toSorted((one, other) => one.path.length - other.path.length);
 }
 
-/** Links that are followed one after another. */
+/** Maximum number of links to follow in a row. */
 const MAX_LINKS = 10;
 
 /**
- * Returns where the runner has a path of a sandbox, and the path without symbolic links; undefined for one that is not
- * there.
+ * Returns where the runner finds a path of a sandbox, and the path without symbolic links; undefined when it does not
+ * exist.
  */
 async function locate(place: Place, named: string, links = 0): Promise<Located | undefined> {
   const { view, workspace, tmp, readable, etc } = place;
@@ -126,7 +127,7 @@ async function locate(place: Place, named: string, links = 0): Promise<Located |
   return isSeen ? located(real, false) : undefined;
 }
 
-/** Returns whether no link of the work is in the way to a path in a folder. */
+/** Returns whether a path in a folder is reachable without a link made by the work. */
 async function isReached(path: string, folder: string): Promise<boolean> {
   const [above, root] = await Promise.all([realpath(dirname(path)), realpath(folder)]);
   return path === folder || join(above, basename(path)) === root + path.slice(folder.length);
@@ -135,7 +136,7 @@ async function isReached(path: string, folder: string): Promise<boolean> {
 interface Located {
   readonly path: string;
   readonly source: string;
-  /** True where work could change it. */
+  /** True if work could change it. */
   readonly isWritable: boolean;
 }
 
@@ -160,7 +161,7 @@ function deniedDevice(path: string): CoveredPath | undefined {
 }
 
 async function deniedSetting(path: string): Promise<CoveredPath | undefined> {
-  // Those of processes are others in a sandbox.
+  // A sandbox has its own processes.
   if (/^\/proc(\/(\d+|self|thread-self)(\/|$)|$)/.test(path)) return undefined;
   const kind = await kindOf(path);
   return kind && { path, by: kind === "folder" ? "empty folder" : "empty file" };
@@ -189,13 +190,13 @@ async function readOnlyPath(place: Place, path: string): Promise<CoveredPath | u
   return (await kindOf(found.source)) && { path: found.path, by: { source: found.source } };
 }
 
-/** Returns what a path that is no link is. */
+/** Returns the kind of a path that is not a link. */
 async function kindOf(path: string): Promise<"file" | "folder" | undefined> {
   const found = await lstat(path).catch(() => undefined);
   return found && (found.isDirectory() ? "folder" : "file");
 }
 
-/** Returns all programs with certain names in what the machine shows to a sandbox. */
+/** Returns all programs with the given names in the folders of the machine that a sandbox shows. */
 async function findPrograms(
   programs: Programs,
   { view, readable }: Place,
@@ -219,7 +220,7 @@ async function findPrograms(
   return text.split("\0").filter((path) => path !== "");
 }
 
-/** Returns a name as the pattern that matches it alone. */
+/** Escapes a name as a pattern that matches only that name. */
 function escapedName(name: string): string {
   return name.replace(/[*?[\]\\]/g, "\\$&");
 }

@@ -4,24 +4,26 @@ import { type Command, commandEnvironment, type Programs, type RunCommand } from
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { WorkLimits } from "./limits.ts";
 
-/** The disk space of an environment. */
+/** What to watch of an environment's disk space. */
 export interface DiskUse {
   readonly programs: Programs;
   readonly limits: Pick<WorkLimits, "diskBytes" | "tmpBytes" | "freeDiskBytes">;
-  /** The folder of its /tmp. */
+  /** The folder that is its /tmp. */
   readonly tmp: string;
   /** Its other folders that work can write to. */
   readonly folders: readonly string[];
-  /** Interval of looks at the free space, in milliseconds; a second when absent. */
+  /** Interval between checks of the free space, in milliseconds; a second when absent. */
   readonly intervalMs?: number;
 }
 
 const INTERVAL_MS = 1_000;
-/** The size of an environment is counted after this time, and after ten times as long as the last count took. */
+/**
+ * Interval between measurements of an environment's size; ten times the duration of the last one if that is longer.
+ */
 const COUNT_INTERVAL_MS = 5_000;
 
 /**
- * Returns a function that runs commands and ends each that uses too much of the disk.
+ * Wraps a function that runs commands to end each one that uses too much disk space.
  *
  * @throws WorkFailure disk_limit_exceeded or disk_full
  */
@@ -47,7 +49,7 @@ function either(one: Command["signal"], other: AbortSignal): AbortSignal {
   return one ? AbortSignal.any([one, other]) : other;
 }
 
-/** Returns the failure of work that uses too much; undefined once the signal is aborted. */
+/** Waits until work uses too much and returns the failure; undefined once the signal is aborted. */
 async function watch(use: DiskUse, over: AbortSignal): Promise<WorkFailure | undefined> {
   const { limits, intervalMs = INTERVAL_MS } = use;
   let countAt = performance.now() + Math.min(COUNT_INTERVAL_MS, 5 * intervalMs);
@@ -79,7 +81,7 @@ async function exceeded(
   maxBytes: number,
   signal: AbortSignal,
 ): Promise<WorkFailure | undefined> {
-  // Not by paths that the work may have made longer than the system accepts: du goes from folder to folder.
+  // Work can make paths longer than the system accepts; du avoids them by walking from folder to folder.
   const counted = await programs.run({
     program: "du",
     args: ["--summarize", "--total", "--one-file-system", "--block-size=1", "--", ...folders],
@@ -97,7 +99,7 @@ async function exceeded(
 }
 
 async function freeBytesOf(folder: string): Promise<number> {
-  // A folder that has gone fills no disk.
+  // A removed folder uses no space.
   const stat = await statfs(folder).catch(() => undefined);
   return stat ? stat.bavail * stat.bsize : Number.POSITIVE_INFINITY;
 }

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { commandEnvironment, type Programs } from "../process/command.ts";
 
-/** The files that programs need of /etc, and nobody keeps a secret in. No user, no key, no setting of a service. */
+/** The files of /etc that programs need and that hold no secret: no users, keys or service settings. */
 const CONFIGURATION = [
   "alternatives",
   "bash.bashrc",
@@ -46,16 +46,16 @@ const CONFIGURATION = [
   "terminfo",
   "timezone",
 ];
-/** Settings of languages, with their versions. */
+/** Settings of languages, with or without a version. */
 const OF_LANGUAGES = /^(java|python|php|ruby|R|ghc|ImageMagick)([-\d.]|$)/;
 
-/** The folder that /etc/passwd names as the home, a link to that of the environment. */
+/** The home folder in /etc/passwd, a link to the environment's home. */
 export const HOME_LINK = "/home/work";
 
 /**
- * Makes the /etc of isolated work: copies of what programs need, and lists of users of its own.
+ * Makes the /etc of isolated work: copies of the files that programs need, and its own lists of users.
  *
- * @param folder is removed first, and made again
+ * @param folder is removed and created again
  * @param user the user and group of the work
  */
 export async function makeEtcFolder(
@@ -67,7 +67,7 @@ export async function makeEtcFolder(
   await mkdir(folder, { recursive: true, mode: 0o755 });
   const languages = (await readdir("/etc")).filter((name) => OF_LANGUAGES.test(name));
   const names = [...CONFIGURATION, ...languages].filter((name) => existsSync(join("/etc", name)));
-  // What the runner itself may not read is left out.
+  // Skips files that the runner cannot read.
   await programs.run({
     program: "cp",
     args: ["-a", "--parents", "--", ...names, folder],
@@ -85,6 +85,6 @@ export async function makeEtcFolder(
     await writeFile(join(folder, name), lines.map((line) => `${line}\n`).join(""));
     await chmod(join(folder, name), 0o644);
   }
-  // Not less than its mode at creation, which the runner's mask may have reduced.
+  // The runner's umask may have reduced the mode at creation.
   await chmod(folder, 0o755);
 }

@@ -3,20 +3,20 @@ import type { Command, CommandResult, RunCommand } from "../process/command.ts";
 import type { Workspace } from "../steps/workspace.ts";
 import type { PathRules } from "./path-rules.ts";
 
-/** The classes of isolation, the strongest first. */
+/** The isolation classes, strongest first. */
 export type IsolationName = "bubblewrap" | "container" | "none";
 
-/** Rules for the work that enters a workspace. */
+/** Rules for work that enters a workspace. */
 export interface EntryOptions {
-  /** Its way out; none when absent. */
+  /** Its network; none when absent. */
   readonly network?: WorkNetwork | undefined;
   /** The rules about files; none when absent. */
   readonly rules?: PathRules | undefined;
-  /** The image that it is to run in, where the class has images; that of the runner's operator when empty or absent. */
+  /** Its image, for a class that has images; the operator's when empty or absent. */
   readonly image?: string | undefined;
 }
 
-/** Facts that decide on the image of an environment. */
+/** The facts that decide the image of an environment. */
 export interface ImageRequest {
   readonly workspace: Workspace;
   /** The folder of its first repository. */
@@ -25,55 +25,57 @@ export interface ImageRequest {
   readonly devcontainerFile: string;
   /** The image that its organization names; empty for none. */
   readonly organizationImage: string;
-  /** True where its organization, or the fork that it is of, says what it may reach. */
+  /** True if its organization, or the fork that it belongs to, restricts what it may reach. */
   readonly isNarrowed: boolean;
   readonly signal: AbortSignal;
 }
 
 /** The files that a call of git works on. */
 export interface GitPlace {
-  /** Files and folders that it may change; they become those of the user of the sandbox. */
+  /** Files and folders that it may change. The sandbox's user becomes their owner. */
   readonly writable: readonly string[];
   readonly readable: readonly string[];
 }
 
 /**
- * Runs git in a sandbox of its own, in which nothing runs but git and what it starts. It sees the system's folders and
- * its place; its HOME and its /tmp are new, and its folder is its HOME where it does not see the one that is named.
+ * Runs git in its own sandbox, in which only git and the programs it starts run. The sandbox shows the system's
+ * folders and the call's place. HOME and /tmp are new. Git runs in HOME when the sandbox does not show the command's
+ * folder.
  */
 export type RunGitApart = (place: GitPlace, command: Command) => Promise<CommandResult>;
 
 /**
- * A class of isolation: how a runner keeps in what workflows and agents run. Its own programs, such as its git, are
- * run outside it.
+ * An isolation class: how a runner confines workflows and agents. The runner's own programs, such as its git, run
+ * outside it.
  */
 export interface Isolation {
   readonly name: IsolationName;
-  /** The id of the user and group of the work; undefined for those of the runner. */
+  /** The user and group id of the work; undefined for the runner's own. */
   readonly user: number | undefined;
   /**
-   * Lets work into its workspace, whose files become its own, and returns the function that runs its commands there.
+   * Lets work into its workspace, makes it the owner of the files, and returns the function that runs its commands
+   * there.
    *
-   * @param readable files and folders of the runner that it may read in addition to its workspace, as far as they exist
-   * @throws WorkFailure policy_unsupported for rules that it cannot keep
+   * @param readable files and folders of the runner that it may read besides its workspace, if they exist
+   * @throws WorkFailure policy_unsupported for rules that it cannot enforce
    */
   enter(workspace: Workspace, readable: readonly string[], options?: EntryOptions): Promise<RunCommand>;
   /**
-   * Returns the image of an environment before anything of the work has run in it; empty for that of the runner's
-   * operator. Absent where the class has no images.
+   * Returns the image of an environment before any of its work has run; empty for the operator's image. Absent when
+   * the class has no images.
    *
    * @throws WorkFailure
    */
   readonly imageOf?: (request: ImageRequest) => Promise<string>;
-  /** True if it keeps rules about files. */
+  /** True if it enforces rules about files. */
   readonly keepsRules: boolean;
-  /** Gives files that the runner has written into a workspace to the work in it. */
+  /** Makes the work in a workspace the owner of files that the runner has written there. */
   handOver(paths: readonly string[]): Promise<void>;
-  /** Runs git that reaches a remote; absent where nothing can keep it apart. */
+  /** Runs git calls that reach a remote; absent when nothing can isolate them. */
   readonly runGit?: RunGitApart;
 }
 
-/** Returns the class that keeps nothing in: commands do what the runner's user may. */
+/** Returns the class without isolation: commands may do everything that the runner's user may. */
 export function noIsolation(run: RunCommand): Isolation {
   return {
     name: "none",

@@ -1,18 +1,18 @@
 import { totalmem } from "node:os";
 
-/** The limits of isolated work on the machine. */
+/** The resource limits of isolated work. */
 export interface WorkLimits {
-  /** Processes and threads of one command, and of one piece of work where it has a control group. */
+  /** Processes and threads of one command, or of one piece of work if it has a control group. */
   readonly processes: number;
-  /** Memory of one process that can be written, and of one piece of work where it has a control group, in bytes. */
+  /** Writable memory of one process, or memory of one piece of work if it has a control group, in bytes. */
   readonly memoryBytes: number;
-  /** Processors whose time one piece of work may take; 0 for all. */
+  /** Processors that one piece of work may use; 0 for all. */
   readonly processors: number;
   /** All files of one environment, without its /tmp, in bytes. */
   readonly diskBytes: number;
   /** The /tmp of one environment, in bytes. */
   readonly tmpBytes: number;
-  /** Free space of the disk below which work ends, in bytes. */
+  /** Free disk space below which work is ended, in bytes. */
   readonly freeDiskBytes: number;
 }
 

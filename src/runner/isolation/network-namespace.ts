@@ -12,7 +12,7 @@ export interface NetworkNamespaceOptions {
   readonly programs: SandboxPrograms;
   readonly entry: UserEntry;
   readonly view: SystemView;
-  /** The folder that is /etc in sandboxes. */
+  /** The folder mounted as /etc in sandboxes. */
   readonly etc: string;
   readonly network: WorkNetwork;
 }
@@ -22,25 +22,29 @@ export function sourcesOfNamespace({ socketFile }: WorkNetwork): readonly string
   return [nodeFile(), socketFile];
 }
 
-/** Returns the program of Node that runs this one. */
+/** Returns the path of the Node that runs this process. */
 function nodeFile(): string {
   return readlinkSync("/proc/self/exe");
 }
 
-/** Returns the beginning of a command line that enters a network. @throws WorkFailure command_not_started */
+/**
+ * Returns the start of a command line that enters a network.
+ *
+ * @throws WorkFailure command_not_started
+ */
 export type EnterNamespace = () => Promise<readonly string[]>;
 
-/** The folder of the runner's files in the sandbox of the forwarder. */
+/** The paths of the runner's files in the forwarder's sandbox. */
 const NODE = "/run/node";
 const SOCKET = "/run/egress.sock";
 const STATUS_DESCRIPTOR = 3;
-/** Port below which a program needs a capability to listen. */
+/** A program needs a capability to listen on a port below this one. */
 const FIRST_FREE_PORT = 1_024;
 
 /**
- * Opens a network that has nothing but a loopback, on which a forwarder listens for the runner's proxy. It lies in a
- * user namespace of its own, outside of all sandboxes, so that no command of the work reaches the forwarder but by its
- * port, and all commands of a piece of work share it. It ends with the work, and with this process.
+ * Opens a network that has only a loopback interface, on which a forwarder listens for the runner's proxy. It has its
+ * own user namespace, outside all sandboxes, so commands reach the forwarder only through its port. All commands of a
+ * piece of work share it. It ends with the work, and with this process.
  */
 export function openNetworkNamespace(options: NetworkNamespaceOptions): EnterNamespace {
   const { programs, entry, network } = options;
@@ -54,7 +58,7 @@ export function openNetworkNamespace(options: NetworkNamespaceOptions): EnterNam
   const [, stdout, stderr, status] = child.stdio as unknown as readonly Readable[];
   const texts = { stdout: "", stderr: "", status: "" };
   const { promise: opened, resolve, reject } = Promise.withResolvers<string>();
-  // Commands learn of it, if any is run.
+  // A failure is reported by the first command that runs.
   opened.catch(() => undefined);
   const collect = (name: keyof typeof texts, stream: Readable | undefined) =>
     stream
@@ -80,7 +84,7 @@ export function openNetworkNamespace(options: NetworkNamespaceOptions): EnterNam
   if (network.ended.aborted) child.kill("SIGKILL");
   return async () => {
     const id = await opened;
-    // Not the namespaces of another process that has its id now.
+    // After the end, another process may have the same id.
     if (problem !== undefined) throw new WorkFailure("command_not_started", problem);
     return [
       ...[programs.nsenter, "--preserve-credentials"],

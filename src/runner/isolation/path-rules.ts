@@ -1,8 +1,8 @@
-/** The rules about files that hold in a sandbox, by their paths. */
+/** The rules about files in a sandbox. */
 export interface PathRules {
-  /** Programs that may not be started: a name is every program of that name, an absolute path one file. */
+  /** Programs that may not start. A name means every program of that name; an absolute path means one file. */
   readonly executables: readonly string[];
-  /** Absolute paths that may not be used at all. */
+  /** Absolute paths that may not be used. */
   readonly denied: readonly string[];
   /** Absolute paths whose content may not be changed. */
   readonly readOnly: readonly string[];

@@ -6,40 +6,43 @@ import type { Enclosure } from "../process/enclosure.ts";
 import { endGroup, readProcessStat, type SignalGroup } from "../process/process-group.ts";
 import { ARGUMENTS_DESCRIPTOR, STATUS_DESCRIPTOR } from "./bubblewrap-arguments.ts";
 
-/** The first descriptor after those of input and output. */
+/** The first descriptor after standard input, output and error. */
 const FIRST = 3;
 
 let opened: number | undefined;
 
-/** Returns the descriptor of a file that is empty. */
+/** Returns the descriptor of an empty file. */
 function nothing(): number {
   opened ??= openSync("/dev/null", "r");
   return opened;
 }
 
-/** Time in which the processes of a sandbox are gone once it has ended: the system kills them. */
+/** Maximum wait for the processes of an ended sandbox, which the system kills. */
 const MAX_GONE_MS = 10_000;
 
 export interface SandboxedCommandOptions {
   readonly program: string;
   readonly args: readonly string[];
-  /** The arguments that bubblewrap reads from a descriptor: they hold secrets, and other users see those of a program. */
+  /**
+   * The arguments that bubblewrap reads from a descriptor. They hold secrets, and other users can see a program's
+   * arguments.
+   */
   readonly hiddenArgs: readonly string[];
   readonly filterFile: string;
-  /** The descriptors other than those of input and output that this process was started with. */
+  /** The descriptors that this process inherited, besides standard input, output and error. */
   readonly inheritedDescriptors: ReadonlySet<number>;
   readonly signalGroup: SignalGroup;
-  /** True for a command with a descriptor to the runner. */
+  /** True for a command that has a channel to the runner. */
   readonly hasChannel: boolean;
 }
 
-/** Returns a command in a sandbox of bubblewrap. */
+/** Wraps a command in a bubblewrap sandbox. */
 export function sandboxedCommand(options: SandboxedCommandOptions): Enclosure {
   const { program, args, hiddenArgs, filterFile, inheritedDescriptors, signalGroup, hasChannel } = options;
   const filter = openSync(filterFile, "r");
   const descriptors: ("pipe" | "ignore" | number)[] = ["pipe", filter, "pipe"];
   if (hasChannel) descriptors.push("pipe");
-  // They would reach the work; all others are closed at the start of any program.
+  // Inherited descriptors would reach the work; all others are closed when a program starts.
   for (let each = FIRST + descriptors.length; each <= Math.max(0, ...inheritedDescriptors); each++) {
     descriptors.push(inheritedDescriptors.has(each) ? nothing() : "ignore");
   }
@@ -58,7 +61,7 @@ export function sandboxedCommand(options: SandboxedCommandOptions): Enclosure {
     },
     async end(groupId, graceMs) {
       const first = await status?.first;
-      // The command's processes are asked; what keeps them in ends with the command.
+      // Only the command's processes get the signal first; the programs that confine them end with the command.
       await endGroup(signalGroup, groupId, graceMs, first?.id ?? groupId);
       if (first) await untilGone(first);
     },
@@ -72,14 +75,17 @@ export function sandboxedCommand(options: SandboxedCommandOptions): Enclosure {
 }
 
 interface FirstProcess {
-  /** The id of the first process in the sandbox, and of the group of the command. */
+  /** The id of the first process in the sandbox, and of the command's process group. */
   readonly id: number;
   readonly startedAtTicks: string;
 }
 
-/** The facts that bubblewrap tells of a sandbox: the id of its first process, and the exit code of a command that has run. */
+/**
+ * Parses bubblewrap's status output: the id of the sandbox's first process, and the exit code once the command has
+ * run.
+ */
 class SandboxStatus {
-  /** Undefined where no process was made. */
+  /** Undefined when no process was created. */
   readonly first: Promise<FirstProcess | undefined>;
   readonly hasRun: Promise<boolean>;
 
@@ -103,7 +109,7 @@ class SandboxStatus {
   }
 }
 
-/** Waits for the end of the first process of a sandbox, which the system lets end last. */
+/** Waits for the end of a sandbox's first process, which the system ends last. */
 async function untilGone({ id, startedAtTicks }: FirstProcess): Promise<void> {
   const until = performance.now() + MAX_GONE_MS;
   for (let pollMs = 1; performance.now() < until; pollMs = Math.min(pollMs * 2, 100)) {

@@ -2,34 +2,34 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { RunnerError } from "../protocol/runner-error.ts";
 
-/** The paths of the machine that every piece of isolated work sees, read-only. */
+/** The machine's paths that all isolated work sees, read-only. */
 export interface SystemView {
-  /** Links of the root folder, such as /bin. */
+  /** Links in the root folder, such as /bin. */
   readonly links: readonly { readonly path: string; readonly target: string }[];
-  /** Files and folders under their own paths that everybody may enter. */
+  /** Files and folders, mounted at their own paths, that everybody may access. */
   readonly system: readonly string[];
-  /** Files and folders under their own paths that others than the runner need not be able to enter. */
+  /** Files and folders, mounted at their own paths, that other users need not be able to access. */
   readonly readable: readonly string[];
-  /** Folders and files in these that stay hidden. */
+  /** Folders and files inside the above that stay hidden. */
   readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[];
 }
 
 const ROOT_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/** Files of /etc that change while the machine runs; the rest of what work sees of /etc is copied at the start. */
+/** Files of /etc that change while the machine runs; work sees copies of the rest, made at the start. */
 const LIVE = ["/etc/hosts", "/etc/resolv.conf"];
 
 export interface SystemViewOptions {
   /** Paths that the operator names. */
   readonly readable: readonly string[];
-  /** Files and folders that no work may see, wherever they are. */
+  /** Files and folders that no work may see, anywhere. */
   readonly hidden: readonly string[];
 }
 
 /**
  * Finds what work may see of this machine.
  *
- * @throws RunnerError for a path that the operator names and that shows what stays hidden, or does not exist
+ * @throws RunnerError when a path named by the operator does not exist or would show something hidden
  */
 export function readSystemView({ readable, hidden }: SystemViewOptions): SystemView {
   const hiddenPaths = hidden.map(realPathOf);
@@ -46,7 +46,7 @@ export function readSystemView({ readable, hidden }: SystemViewOptions): SystemV
   };
 }
 
-/** Returns whether work sees a path of the machine, of which symbolic links are resolved. */
+/** Returns whether work sees a path of the machine. The path must have no symbolic links. */
 export function isVisible({ system, readable }: SystemView, path: string): boolean {
   return [...system, ...readable].some((each) => isInside(path, realPathOf(each)));
 }
@@ -64,7 +64,7 @@ function overlaps(one: string, other: string): boolean {
   return isInside(one, other) || isInside(other, one);
 }
 
-/** Returns whether a path is a folder or lies in it. */
+/** Returns whether a path is the folder or lies inside it. */
 export function isInside(path: string, folder: string): boolean {
   const rest = relative(folder, path);
   return rest === "" || (rest !== ".." && !rest.startsWith("../"));
@@ -74,7 +74,7 @@ function isLink(path: string): boolean {
   return lstatSync(path).isSymbolicLink();
 }
 
-/** Returns the path without symbolic links; as it is where it does not exist. */
+/** Returns the path without symbolic links, or unchanged when it does not exist. */
 export function realPathOf(path: string): string {
   try {
     return realpathSync(path);

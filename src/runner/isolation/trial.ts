@@ -5,7 +5,7 @@ import { commandEnvironment, type Programs } from "../process/command.ts";
 import { workspaceAt } from "../steps/workspace.ts";
 import type { Isolation } from "./isolation.ts";
 
-/** Fails where a part of what a sandbox promises does not hold. */
+/** Fails when a guarantee of the sandbox does not hold. */
 const TRIAL = `
 set -e
 has() { grep -q "^$1:[[:space:]]*$2\\$" /proc/self/status; }
@@ -19,15 +19,15 @@ touch file "$HOME/file" /tmp/file
 ! touch /usr/file /file 2>&1
 `;
 
-/** The forwarder's port on 127.0.0.1, as the system lists it. */
+/** The forwarder's port on 127.0.0.1, in the format of /proc/net/tcp. */
 const LISTENING = `0100007F:${PROXY_PORT.toString(16).toUpperCase().padStart(4, "0")}`;
 const NOWHERE = { named: { registries: [], models: [] }, privateNetworks: [] };
 
 /**
- * Runs a command in a class of isolation, as work has it, that looks at what keeps it in.
+ * Runs a command in an isolation class, like work does, that checks the isolation.
  *
- * @param variables ROOT_IS_USER where the root of the class is an ordinary user of the machine
- * @returns what does not hold, for people; undefined where all of it does
+ * @param variables ROOT_IS_USER when the class's root is an ordinary user of the machine
+ * @returns the guarantee that does not hold, as a message for people; undefined when all hold
  */
 export async function tryWork(
   folder: string,

@@ -3,9 +3,9 @@ import { chmod, lstat, mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SandboxPrograms } from "./bubblewrap.ts";
 
-/** The way in which a sandbox is made for another user than the runner's, which is root. */
+/** How a runner that is root makes a sandbox for another user. */
 export interface UserEntry {
-  /** The start of a command line that drops root for the user of the work. */
+  /** The start of a command line that drops root and becomes the user of the work. */
   readonly prefix: readonly string[];
   /** Returns where that user finds a path of the runner. */
   sourceOf(path: string): string;
@@ -16,18 +16,19 @@ export interface UserEntryOptions {
   readonly user: number;
   /** The folder for files that all sandboxes share. */
   readonly folder: string;
-  /** The folder for the list of what is mounted. */
+  /** The folder for the list of mounts. */
   readonly mountsFolder: string;
   /** The paths that bubblewrap mounts. */
   readonly sources: readonly string[];
 }
 
 /**
- * Prepares sandboxes for another user. That user cannot enter all folders above a workspace, such as /root: what
- * bubblewrap needs is mounted below /tmp first, in a mount namespace that nothing else sees.
+ * Prepares sandboxes for another user. That user may not be able to enter all folders above a workspace, such as
+ * /root. The paths that bubblewrap needs are therefore mounted below /tmp first, in a mount namespace that nothing
+ * else sees.
  *
- * Nothing stays between the runner and bubblewrap: a process of root without capabilities could not pass the end of
- * the runner on to one of another user.
+ * No process stays between the runner and bubblewrap: a root process without capabilities could not signal the
+ * runner's end to a process of another user.
  */
 export async function prepareUserEntry(options: UserEntryOptions): Promise<UserEntry> {
   const { programs, user, folder, mountsFolder, sources } = options;
@@ -36,11 +37,11 @@ export async function prepareUserEntry(options: UserEntryOptions): Promise<UserE
   const names = await Promise.all(sources.map((source, index) => makeTarget(targets, source, index)));
   await chmod(targets, 0o755);
   const lines = sources.map((source, index) => line(source, join(targets, names[index] ?? ""), "bind"));
-  // Last, since sources may be in the machine's /tmp.
+  // Last, because sources may be in the machine's /tmp.
   const text = [...lines, line(targets, "/tmp", "rbind")].join("");
   const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
   const mountsFile = join(mountsFolder, `mounts-${digest}`);
-  // Atomically: another command of the same work may read it now.
+  // Rename atomically: another command of the same work may be reading the file.
   const draft = `${mountsFile}.${randomUUID()}`;
   await writeFile(draft, text, { mode: 0o600 });
   await rename(draft, mountsFile);
@@ -56,7 +57,7 @@ export async function prepareUserEntry(options: UserEntryOptions): Promise<UserE
   };
 }
 
-/** Makes the file or folder on which a source is mounted; returns its name. */
+/** Makes the mount point of a source and returns its name. */
 async function makeTarget(targets: string, source: string, index: number): Promise<string> {
   const isFolder = (await lstat(source)).isDirectory();
   const name = `${isFolder ? "folder" : "file"}-${index}`;
@@ -72,7 +73,7 @@ function line(from: string, to: string, how: string): string {
   return `${escaped(from)} ${escaped(to)} none ${how} 0 0\n`;
 }
 
-/** Returns a path as fstab(5) has it. */
+/** Escapes a path for fstab(5). */
 function escaped(path: string): string {
   return path.replace(/[\s\\#]/g, (each) => `\\${each.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }

@@ -3,7 +3,10 @@ import { proxyVariables, type WorkNetwork } from "../egress/work-network.ts";
 import { commandEnvironment, type Programs, type RunCommand } from "../process/command.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
-/** Returns the function that gives files of the runner to the user of the work; undefined for the runner's own. */
+/**
+ * Returns the function that makes the user of the work the owner of the runner's files. User undefined means the
+ * runner's own.
+ */
 export function handOverTo(
   programs: Programs,
   user: number | undefined,
@@ -18,7 +21,7 @@ export function handOverTo(
   };
 }
 
-/** Returns the paths that are not yet those of the user of the work. */
+/** Returns the paths that the user of the work does not own yet. */
 export async function ownedByOthers(
   paths: readonly string[],
   user: number | undefined,
@@ -28,7 +31,7 @@ export async function ownedByOthers(
   return paths.filter((_, index) => stats[index]?.uid !== user);
 }
 
-/** Returns the files and folders that work may read, those of them that exist, with the authorities of its network. */
+/** Returns the existing files and folders that work may read, including the certificate authorities of its network. */
 export async function shownOf(
   readable: readonly string[],
   network: WorkNetwork | undefined,
@@ -42,7 +45,10 @@ async function exists(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined;
 }
 
-/** Returns a function that runs commands with the variables of a network, and says after each what was refused. */
+/**
+ * Wraps a function that runs commands to set a network's variables, and to print refused connections after each
+ * command.
+ */
 export function withNetwork(run: RunCommand, network: WorkNetwork): RunCommand {
   return async (command) => {
     try {

@@ -15,7 +15,7 @@ function group(folder: string, { controllers = "cpu memory pids", processes = ""
   return folder;
 }
 
-/** A stand-in for the system's groups, of which this process is in one. */
+/** Fakes the system's control groups, with this process in one of them. */
 function machine(own: Parameters<typeof group>[1] = {}) {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "mountinfo"), `30 24 0:26 / ${folder} rw - cgroup2 cgroup2 rw\n`);
@@ -30,7 +30,7 @@ function open(folder: string, choice: Partial<WorkGroupsChoice> = {}) {
 
 test("the runner's own group gets one for the work, and limits by memory, processes and processors", () => {
   const { folder, unit } = machine();
-  // As the system makes them in a new group.
+  // The system creates these files in a new group.
   const work = group(join(unit, "chartroom-work"));
   const opened = open(folder);
   if ("problem" in opened) throw new Error(opened.problem);
@@ -42,7 +42,7 @@ test("the runner's own group gets one for the work, and limits by memory, proces
   const read = (name: string) => readFileSync(join(own, name), "utf8");
   expect(["memory.max", "pids.max", "cpu.max"].map(read)).toEqual(["1000", "20", "200000 100000"]);
   expect(one.prefix.at(-1)).toBe(own);
-  // It ends with the last command that uses it, in which all that is left is killed.
+  // The last command that uses it ends it and kills all remaining processes.
   const other = opened.groups.use("/srv/workspaces/1234");
   one.close();
   expect(existsSync(join(own, "cgroup.kill"))).toBe(false);
@@ -57,7 +57,7 @@ test("a group that cannot be removed at its end goes with the next use of anothe
   if ("problem" in opened) throw new Error(opened.problem);
   const own = join(work, "work-1234");
   opened.groups.use("/srv/workspaces/1234").close();
-  // The stand-in's files keep it, as processes that are still ending do.
+  // The fake's files keep the folder, like processes that are still ending.
   expect(existsSync(own)).toBe(true);
   rmSync(own, { recursive: true });
   mkdirSync(own);
@@ -70,7 +70,7 @@ test("a runner that is alone in its group moves into one next to those of its wo
   const { folder, unit } = machine({ processes: `${process.pid}\n` });
   const own = group(join(unit, "chartroom-runner"));
   group(join(unit, "chartroom-work"));
-  // The stand-in's list of processes does not become empty.
+  // The fake's list of processes never becomes empty.
   expect(open(folder)).toHaveProperty("groups");
   expect(readFileSync(join(own, "cgroup.procs"), "utf8")).toBe(String(process.pid));
 });

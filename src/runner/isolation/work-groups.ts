@@ -17,39 +17,42 @@ import type { WorkLimits } from "./limits.ts";
 export interface UsedGroup {
   /** The start of a command line that joins the group. */
   readonly prefix: readonly string[];
-  /** Leaves the group, which ends with its last use. */
+  /** Leaves the group; its last user ends it. */
   close(): void;
 }
 
-/** Control groups (cgroup v2) that limit what all processes of a piece of work use together. */
+/** Control groups (cgroup v2) that limit the total resources of a piece of work. */
 export interface WorkGroups {
-  /** The folder of the groups. */
+  /** The parent folder of the groups. */
   readonly folder: string;
-  /** Uses the group of the work that has a folder. */
+  /** Starts using the group of the work with this folder. */
   use(workFolder: string): UsedGroup;
 }
 
 export interface WorkGroupsChoice {
-  /** The group in which the runner may make others, as the operator names it; "auto" for its own, "none" for none. */
+  /**
+   * The operator's parent group, in which the runner may make others; "auto" for the runner's own, "none" for no
+   * groups.
+   */
   readonly cgroup: string;
   readonly isRoot: boolean;
   readonly limits: GroupLimits;
-  /** The folder of the system's facts about this process; /proc/self when absent. */
+  /** The folder with this process's information; /proc/self when absent. */
   readonly processFolder?: string;
 }
 
 type GroupLimits = Pick<WorkLimits, "processes" | "memoryBytes" | "processors">;
 
-/** The group of the runner itself: a group that limits others must not have processes. */
+/** The group of the runner itself: a group that limits child groups must not contain processes. */
 const OWN_GROUP = "chartroom-runner";
 const WORK_GROUPS = "chartroom-work";
-/** The period of which work gets a part of the processors' time, in microseconds. */
+/** The scheduling period for the limit of processor time, in microseconds. */
 const PERIOD_US = 100_000;
 
 /**
- * Prepares control groups for work where the machine delegates them, and tries one.
+ * Prepares control groups for work if the machine delegates them, and tries one.
  *
- * @returns the groups, or why there are none, for people
+ * @returns the groups, or why there are none, as a message for people
  */
 export function openWorkGroups(
   choice: WorkGroupsChoice,
@@ -83,7 +86,7 @@ export function openWorkGroups(
   }
 }
 
-/** Returns why no process may join a group, for people: making one takes less than that. */
+/** Returns why no process may join a group, as a message for people. Joining needs more rights than creating one. */
 function tryToJoin(groups: WorkGroups): string | undefined {
   const { prefix, close } = groups.use("/trial");
   try {
@@ -99,7 +102,7 @@ function tryToJoin(groups: WorkGroups): string | undefined {
   }
 }
 
-/** Returns the folder of the group of this process; undefined where the machine has no cgroup v2. */
+/** Returns the folder of this process's group; undefined when the machine has no cgroup v2. */
 function ownGroup(processFolder: string): string | undefined {
   const mounts = readFileSync(join(processFolder, "mountinfo"), "utf8").split("\n");
   const mount = mounts.find((line) => line.includes(" - cgroup2 "))?.split(" ")[4];
@@ -114,7 +117,7 @@ function words(file: string): readonly string[] {
 /**
  * Lets the groups in a folder limit what their processes use.
  *
- * @param own the group of this process, whose processes move into one of their own if it is that of the folder
+ * @param own this process's group; if it is the folder's, its processes move into a group of their own first
  */
 function delegate(folder: string, controllers: readonly string[], own: string | undefined): void {
   const missing = () => {
@@ -127,13 +130,13 @@ function delegate(folder: string, controllers: readonly string[], own: string | 
   writeFileSync(join(folder, "cgroup.subtree_control"), missing().join(" "));
 }
 
-/** Returns whether a group has no processes but this one, which may so be moved. */
+/** Returns whether this process is alone in a group and may therefore be moved. */
 function isAlone(folder: string): boolean {
   const own = readlinkSync("/proc/self");
   return words(join(folder, "cgroup.procs")).every((id) => id === "" || id === own);
 }
 
-/** The rounds in which processes are moved, of which each may have started others meanwhile. */
+/** Maximum rounds of moving processes, since processes may start others during each round. */
 const MAX_ROUNDS = 20;
 
 function moveProcesses(folder: string): void {
@@ -146,7 +149,7 @@ function moveProcesses(folder: string): void {
       try {
         writeFileSync(join(target, "cgroup.procs"), id);
       } catch (error) {
-        // It has ended.
+        // The process has ended.
         if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
       }
     }
@@ -157,7 +160,7 @@ function make(folder: string): void {
   if (!existsSync(folder)) mkdirSync(folder);
 }
 
-/** Removes the groups that an earlier runner has left; those with processes stay. */
+/** Removes groups left by an earlier runner, except those with processes. */
 function removeEmpty(folder: string): void {
   for (const name of readdirSync(folder)) {
     if (statSync(join(folder, name)).isDirectory()) remove(join(folder, name));
@@ -172,14 +175,14 @@ function remove(group: string): void {
   }
 }
 
-/** Moves itself into the group of its first argument, and becomes the program of the rest. */
+/** Moves the shell into the group in its first argument, then runs the remaining arguments as a program. */
 const JOIN = 'echo 0 > "$1/cgroup.procs" && shift && exec "$@"';
 
 class Groups implements WorkGroups {
   readonly folder: string;
   readonly #limits: GroupLimits;
   readonly #uses = new Map<string, number>();
-  /** Groups that had processes at their end: the next use of any removes them. */
+  /** Groups that still had processes when their last use ended; the next use of another group removes them. */
   readonly #left = new Set<string>();
 
   constructor(folder: string, limits: GroupLimits) {
@@ -194,7 +197,7 @@ class Groups implements WorkGroups {
     make(group);
     const { memoryBytes, processes, processors } = this.#limits;
     writeFileSync(join(group, "memory.max"), String(memoryBytes));
-    // Otherwise it would get swap in addition; machines without swap do not have the file.
+    // Otherwise work could also use swap. Machines without swap do not have the file.
     if (existsSync(join(group, "memory.swap.max"))) writeFileSync(join(group, "memory.swap.max"), "0");
     writeFileSync(join(group, "pids.max"), String(processes));
     if (processors > 0) writeFileSync(join(group, "cpu.max"), `${processors * PERIOD_US} ${PERIOD_US}`);
@@ -212,7 +215,7 @@ class Groups implements WorkGroups {
     try {
       writeFileSync(join(group, "cgroup.kill"), "1");
     } catch {
-      // Linux before 5.14: the sandbox has ended its processes.
+      // Linux before 5.14 has no cgroup.kill; the sandbox has ended its processes.
     }
     this.#remove(group);
   }

@@ -10,7 +10,7 @@ import { imageChooser } from "./repository-images.ts";
 
 afterAll(stopAll);
 
-/** A stand-in for an engine, which has the images of its file, and does not remove those that a container has. */
+/** Fakes an engine that has the images listed in its file and does not remove those used by a container. */
 const ENGINE = `#!/bin/sh
 here=\${0%/*}
 for last; do :; done
@@ -24,13 +24,13 @@ rm)
 *) exit 125 ;;
 esac
 `;
-/** A stand-in for the program that builds: the engine has the image afterwards. */
+/** Fakes the program that builds; afterwards the engine has the image. */
 const CLI = `#!/bin/sh
 here=\${0%/*}
 [ -f "$here/broken" ] && exit 1
 for each; do case $each in --image-name=*) echo "\${each#*=}" >> "$here/images" ;; esac; done
 `;
-/** An image that an earlier release has built, which kept no record. */
+/** An image built by an earlier release, which kept no record. */
 const EARLIER = `localhost/chartroom-devcontainer:${"0".repeat(64)}`;
 
 function machine({ most = 2, images = "" }: { readonly most?: number; readonly images?: string } = {}) {
@@ -45,7 +45,7 @@ function machine({ most = 2, images = "" }: { readonly most?: number; readonly i
     ...{ name: "podman", file: join(tools, "engine"), isRootless: true, hasGroups: true },
     environment: { PATH: realPrograms.path },
   };
-  /** Returns the runner's function, as after its start. */
+  /** Returns the runner's function as it is after a start. */
   const start = () =>
     imageChooser(
       { allowed: [], cli: join(tools, "devcontainer"), most },
@@ -60,7 +60,7 @@ function machine({ most = 2, images = "" }: { readonly most?: number; readonly i
     restart() {
       choose = start();
     },
-    /** Makes an environment whose repository has a text in its Dockerfile. */
+    /** Makes an environment whose repository has this text in its Dockerfile. */
     environment(text: string) {
       const workspace = workspaceAt(places, `00000000-0000-4000-8000-${String(++count).padStart(12, "0")}`);
       const repository = join(workspace.tree, "app");
@@ -80,14 +80,14 @@ test("of the images that no environment has, those go that were used least recen
   const { environment, images, restart } = machine({ most: 2 });
   const [one, two] = [environment("one"), environment("two")];
   const [first, second] = [await one.use(), await two.use()];
-  // Used again, also by a runner that was started again.
+  // The image is reused, also after the runner restarts.
   restart();
   expect(await one.use()).toBe(first);
   one.remove();
   two.remove();
   const third = await environment("three").use();
   expect(images()).toEqual([first, third]);
-  // What is gone is built again.
+  // A removed image is built again.
   expect(await environment("two").use()).toBe(second);
   expect(images().toSorted()).toEqual([third, second].toSorted());
 });

@@ -5,33 +5,33 @@ import type { Engine } from "./container-arguments.ts";
 import { runEngine } from "./engine.ts";
 import { chosenImageIn } from "./image-choice.ts";
 
-/** The name of all images that are built here; their tags say what they were built from. */
+/** The name of all images built here; their tags identify what they were built from. */
 export const BUILT_IMAGES = "localhost/chartroom-devcontainer";
 
 export interface BuiltImagesOptions {
   readonly engine: Pick<Engine, "file" | "environment">;
-  /** The folder of the record, which need not exist. */
+  /** The folder of the record; it need not exist. */
   readonly folder: string;
-  /** Images that are kept; those that environments have stay beyond it. */
+  /** Maximum number of images to keep; images that environments use are kept beyond it. */
   readonly most: number;
 }
 
-/** Data of the record's file. */
+/** The content of the record's file. */
 interface BuiltRecord {
-  /** The images in the order of their last use. */
+  /** The images, least recently used first. */
   readonly images: readonly string[];
-  /** The folders that workspaces with built images are or were in. */
+  /** The folders that contain, or contained, workspaces with built images. */
   readonly places: readonly string[];
 }
 
 /**
- * Bounds the images that are built: beyond the number that is kept, those go that were used least recently, and none that an
- * environment has, which could not be used without it any more.
+ * Limits the number of built images. Beyond the limit, removes the least recently used ones, except images of
+ * environments, which would no longer work without them.
  */
 export class BuiltImages {
   readonly #options: BuiltImagesOptions;
   readonly #file: string;
-  /** Images that are being chosen, each as often as it is; what was chosen is in the workspace. */
+  /** Images being chosen, with the number of choices in progress. A completed choice is stored in the workspace. */
   readonly #held = new Map<string, number>();
   readonly #turns = new Mutex();
 
@@ -40,7 +40,9 @@ export class BuiltImages {
     this.#file = join(options.folder, "built-images.json");
   }
 
-  /** Runs what chooses an image for a workspace, which is not removed meanwhile, and counts it as used. */
+  /**
+   * Runs a function that chooses an image for a workspace. Marks the image as used and does not remove it meanwhile.
+   */
   async holding<T>(image: string, workspaceFolder: string, choose: () => Promise<T>): Promise<T> {
     this.#held.set(image, (this.#held.get(image) ?? 0) + 1);
     try {
@@ -59,7 +61,10 @@ export class BuiltImages {
     }
   }
 
-  /** Removes the images that are too many. One that cannot be removed, such as one that a container has, is tried again. */
+  /**
+   * Removes the images beyond the limit. Retries next time if one cannot be removed, for example because a container
+   * uses it.
+   */
   removeExcess(): Promise<void> {
     return this.#turns.run(async () => {
       const { engine, most } = this.#options;
@@ -67,7 +72,7 @@ export class BuiltImages {
       if (!isDone) return;
       const there = new Set(text.split("\n").filter((each) => each.startsWith(`${BUILT_IMAGES}:`)));
       const { images, places } = await this.#read();
-      // What was built before there was a record is older than all that it has.
+      // Images from before the record existed are older than all recorded ones.
       const known = images.filter((each) => there.has(each));
       const oldestFirst = [...[...there].filter((each) => !images.includes(each)), ...known];
       const used = new Set([...this.#held.keys(), ...(await imagesOfWorkspaces(places))]);
@@ -80,7 +85,7 @@ export class BuiltImages {
           excess--;
         }
       }
-      // An image that is being built is not there yet.
+      // An image that is being built does not exist yet.
       const kept = images.filter((each) => there.has(each) || this.#held.has(each));
       await this.#write({ images: kept, places });
     });
@@ -102,15 +107,15 @@ export class BuiltImages {
   }
 }
 
-/** More than a list of as many images as an operator may have kept. */
+/** More than the length of any list of images that an operator may keep. */
 const MAX_LISTED = 10_000_000;
 const LIST = ["image", "ls", "--no-trunc", "--format={{.Repository}}:{{.Tag}}", BUILT_IMAGES];
 
-/** Returns the images that workspaces in folders have. */
+/** Returns the images used by the workspaces in these folders. */
 async function imagesOfWorkspaces(places: readonly string[]): Promise<readonly string[]> {
   const found: string[] = [];
   for (const place of places) {
-    // One that is gone has no workspaces.
+    // A removed folder has no workspaces.
     for (const name of await readdir(place).catch(() => [])) {
       const choice = await chosenImageIn(join(place, name));
       if (choice) found.push(choice.image);

@@ -9,15 +9,15 @@ export interface Engine {
   readonly name: "podman" | "docker";
   /** Its program. */
   readonly file: string;
-  /** The variables of its program. */
+  /** The environment variables of its program. */
   readonly environment: Readonly<Record<string, string>>;
-  /** True where it runs without root. */
+  /** True if it runs without root. */
   readonly isRootless: boolean;
-  /** True where its own control groups are to limit a container, each for itself. */
+  /** True if the engine's own control groups limit each container. */
   readonly hasGroups: boolean;
 }
 
-/** The folder of the runner's files for a command in its container. */
+/** The folder in the container with the runner's files for the command. */
 export const COMMAND_FOLDER = "/run/chartroom";
 /** The label of all containers of a runner. */
 export const LABEL = "chartroom.runner";
@@ -28,20 +28,23 @@ export interface ContainerParts {
   readonly image: string;
   readonly view: Pick<SystemView, "readable">;
   readonly workspace: Workspace;
-  /** The folder of the environment's /tmp. */
+  /** The folder that is the environment's /tmp. */
   readonly tmp: string;
   /** Files and folders of the runner that the work may read. */
   readonly readable: readonly string[];
   readonly limits: WorkLimits;
-  /** The ids of the user and group of the work, on the machine. */
+  /** The user and group id of the work on the machine. */
   readonly user: string;
-  /** The profile of the filter of system calls. */
+  /** The seccomp profile. */
   readonly filterFile: string;
-  /** The value of the label of the runner's containers. */
+  /** The label value that marks the runner's containers. */
   readonly runner: string;
 }
 
-/** Docker does as much of this by itself as it can: it refuses these words, and has volumes of an image written to. */
+/**
+ * Docker does as much of this as it can by default. It rejects these options, and lets work write to an image's
+ * volumes.
+ */
 const PODMAN_ONLY = [
   "--read-only-tmpfs=false",
   "--pid=private",
@@ -50,7 +53,7 @@ const PODMAN_ONLY = [
   "--image-volume=ignore",
 ];
 
-/** Returns the arguments that keep a container in, of a command of the work as of the runner's forwarder. */
+/** Returns the arguments that confine a container, for commands of the work and for the runner's forwarder. */
 export function confinement(parts: ConfinedParts): string[] {
   const { processes, memoryBytes } = parts.limits;
   return [
@@ -64,20 +67,21 @@ export function confinement(parts: ConfinedParts): string[] {
 
 export type ConfinedParts = Pick<ContainerParts, "engine" | "limits" | "user" | "filterFile" | "runner">;
 
-/** Returns these arguments without the limits that a process has by itself. */
+/** Returns the arguments of {@link confinement} without the limits per process. */
 export function groupedConfinement({ engine, limits, user, filterFile, runner }: ConfinedParts): string[] {
   const { processes, memoryBytes, processors } = limits;
   const cpus = processors > 0 ? [`--cpus=${processors}`] : [];
   const memory = [`--memory=${memoryBytes}`, `--memory-swap=${memoryBytes}`];
-  // Podman without groups of its own leaves a container in the group that it was started in; docker starts none itself.
+  // Without its own groups, podman leaves a container in the group that started it; docker itself starts no
+  // containers.
   const ungrouped = engine.name === "podman" ? ["--cgroups=disabled"] : [];
   return [
     ["--rm", `--label=${LABEL}=${runner}`, "--pull=missing", "--log-driver=none"],
     ["--cap-drop=all", "--security-opt=no-new-privileges", `--security-opt=seccomp=${filterFile}`],
-    // In a container of a user, root is that user, and all other ids are none of the machine's.
+    // In a rootless container, root maps to the user; all other ids do not exist on the machine.
     engine.isRootless && engine.name === "docker" ? ["--user=0:0"] : [`--user=${user}`],
     engine.isRootless && engine.name === "podman" ? ["--userns=keep-id"] : [],
-    // A check of the image's health would be one more program in it.
+    // A health check would be another program in the container.
     ["--read-only", "--no-healthcheck", "--ipc=private", `--shm-size=${SHARED_MEMORY_BYTES}`],
     engine.name === "podman" ? PODMAN_ONLY : [],
     engine.hasGroups ? [`--pids-limit=${processes}`, ...memory, ...cpus] : ungrouped,
@@ -85,10 +89,10 @@ export function groupedConfinement({ engine, limits, user, filterFile, runner }:
 }
 
 /**
- * Returns the arguments that run a command of the work in a container of its own.
+ * Returns the arguments that run a command of the work in its own container.
  *
- * @param network the container whose network it has; undefined for none
- * @param commandFolder the folder of the runner with the script that starts it
+ * @param network the container whose network it joins; undefined for no network
+ * @param commandFolder the runner's folder with the script that starts the command
  */
 export function commandArguments(
   parts: ContainerParts,
@@ -118,31 +122,31 @@ export interface Started {
   readonly commandFolder: string;
 }
 
-/** Returns the argument that shows a path of the machine. */
+/** Returns the argument that mounts a path of the machine. */
 export function mount(source: string, target: string, how?: "readonly"): string[] {
   return [`--mount=type=bind,${field("source", source)},${field("target", target)}${how ? `,${how}` : ""}`];
 }
 
-/** Returns a field of comma-separated values, as both engines read them. */
+/** Formats a field of comma-separated values for both engines. */
 function field(name: string, value: string): string {
   const text = `${name}=${value}`;
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Names of images that podman reads as files of the machine. */
+/** Image name prefixes that podman reads as files of the machine. */
 const FILES = "containers-storage|dir|docker-archive|docker-daemon|oci|oci-archive|ostree|sif|tarball";
-/** A registry and a path, with a tag or a digest. */
+/** A registry and a path, optionally with a tag or a digest. */
 const IMAGE = new RegExp(
   `^(?!(${FILES}):)[A-Za-z0-9][\\w.-]*(:\\d+(?=/))?(/[a-z0-9][\\w.-]*)*(:\\w[\\w.-]{0,127})?(@[a-z0-9]+:[a-f0-9]{32,128})?$`,
 );
 
-/** Returns whether an image is named, and no option of the engine or file of the machine. */
+/** Returns whether the text names an image, rather than an engine option or a file of the machine. */
 export function isImageName(image: string): boolean {
   return IMAGE.test(image);
 }
 
 /**
- * Requires that an organization names an image, and no option of the engine.
+ * Requires that the text names an image and is not an engine option.
  *
  * @throws WorkFailure policy_unsupported
  */
@@ -155,12 +159,12 @@ export function requireImageName(image: string): void {
   );
 }
 
-/** The file that a script makes once its command is found in the image. */
+/** The file that the script creates once it has found its command in the image. */
 export const STARTED_FILE = "started";
 
 /**
- * Returns the script that becomes a command: its variables and arguments are in no arguments of a program, where other users
- * of the machine would read them, and in no variable of the engine's.
+ * Returns the script that starts a command. Its variables and arguments are in the script, because other users of the
+ * machine can read a program's arguments, and the engine must not get the variables.
  */
 export function commandScript({ program, args, environment }: Command): string {
   const variables = Object.entries(environment).filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name));

@@ -10,25 +10,30 @@ import { runEngine } from "./engine.ts";
 
 const NODE = "/run/node";
 const SOCKET = "/run/egress.sock";
-/** The folders of the machine in which Node finds its libraries, whatever the image has. */
+/** The machine's folders with Node's libraries, independent of the image. */
 const LIBRARIES = ["/usr", "/lib", "/lib64"];
 const FIRST_FREE_PORT = 1_024;
-/** Memory without which Node does not start: it reserves more than it uses. */
+/** Minimum memory for Node to start: it reserves more than it uses. */
 const FORWARDER_BYTES = 2 ** 30;
-/** Longer than an engine takes to fetch a large image. */
+/** Maximum time to fetch a large image. */
 const MAX_FETCH_MS = 15 * 60_000;
 const MAX_OPENING_MS = MAX_FETCH_MS;
 
-/** Returns the name of the container whose network commands have. @throws WorkFailure command_not_started */
+/**
+ * Returns the name of the container whose network commands join.
+ *
+ * @throws WorkFailure command_not_started
+ */
 export type NetworkName = () => Promise<string>;
 
 /**
- * Opens a network that has nothing but a loopback, in a container of its own in which only a forwarder runs that listens
- * for the runner's proxy. It ends with the work. Its image is that of the runner's operator: the variables and the linker's
- * settings of another would have the machine's Node run what they name, outside the limits of the work and with the machine's folders.
+ * Opens a network that has only a loopback interface, in its own container. Only a forwarder to the runner's proxy
+ * runs there. It ends with the work. Its image is the operator's: the variables and linker settings of another image
+ * could make the machine's Node run programs that they name, outside the work's limits and with the machine's
+ * folders.
  *
- * @param parts those of the work, with the image of the operator
- * @param remove ends a container
+ * @param parts the parts of the work, with the operator's image
+ * @param remove removes a container
  */
 export function openContainerNetwork(
   parts: ContainerParts,
@@ -58,7 +63,7 @@ export function openContainerNetwork(
     stdio: ["ignore", "pipe", "pipe"],
   });
   const { promise: opened, resolve, reject } = Promise.withResolvers<string>();
-  // Commands learn of it, if any is run.
+  // A failure is reported by the first command that runs.
   opened.catch(() => undefined);
   const texts = { stdout: "", stderr: "" };
   child.stdout.on("data", (bytes: Buffer) => {
@@ -78,7 +83,7 @@ export function openContainerNetwork(
   };
   let isOpen = false;
   const end = () => {
-    // Otherwise it would make a container as soon as it has fetched the image.
+    // Otherwise it would create a container once it has fetched the image.
     if (!isOpen) child.kill("SIGKILL");
     void remove(name);
   };
@@ -101,9 +106,9 @@ export function openContainerNetwork(
 }
 
 /**
- * Has the engine fetch an image, unless it has it.
+ * Makes the engine fetch an image unless it already has it.
  *
- * @param ended ends that with the work
+ * @param ended stops the fetch when the work ends
  * @throws WorkFailure command_not_started
  */
 export async function fetchImage(engine: Engine, image: string, ended: AbortSignal): Promise<void> {

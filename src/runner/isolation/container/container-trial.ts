@@ -12,20 +12,20 @@ import { tryLimits } from "./limits-trial.ts";
 
 type Parts = Omit<ContainerOptions, "programs" | "record">;
 type TrialOptions = Omit<Parts, "engine" | "filterFile"> & {
-  /** Groups as those of the work, with the limits of a trial; undefined where there are none. */
+  /** Groups like the work's, with the limits of a trial; undefined when there are none. */
   readonly trialGroups: WorkGroups | undefined;
   readonly path: string;
   readonly isRoot: boolean;
-  /** The variables of the runner. */
+  /** The runner's environment variables. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folders of the engines' programs. */
+  /** The folders to search for the engines' programs. */
   readonly programFolders: readonly string[];
 };
 
 /**
- * Tries the engines of containers by running a command as work has it, those without root first.
+ * Tries the container engines, rootless ones first, by running a command like work does.
  *
- * @returns what it takes to run containers, or why none can be run, for people
+ * @returns the parts for running containers, or why none can run, as a message for people
  */
 export async function tryContainers(
   options: TrialOptions,
@@ -34,7 +34,7 @@ export async function tryContainers(
   const problems: string[] = [];
   for (const engine of await findEngines(options)) {
     for (const limited of LIMITED) {
-      // Its daemon starts containers, in groups that are none of the runner's.
+      // Docker's daemon starts containers in groups outside the runner's.
       if (limited === "work" && (engine.name === "docker" || !options.groups)) continue;
       if (limited === "nothing" && options.limits.processors > 0) continue;
       const parts = {
@@ -51,7 +51,7 @@ export async function tryContainers(
   return { problem: problems.join("; ") || "neither podman nor docker is installed" };
 }
 
-/** Parts that a control group can limit, the best first. */
+/** What a control group can limit, the best first. */
 const LIMITED = ["work", "command", "nothing"] as const;
 const AS = { work: " in control groups of work", command: "", nothing: " without control groups" };
 

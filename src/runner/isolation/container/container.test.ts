@@ -16,7 +16,7 @@ afterAll(stopAll);
 
 const ID = "00000000-0000-4000-8000-000000000001";
 
-/** A stand-in for an engine: it records its calls, and runs the script of a command without a container. */
+/** Fakes an engine: records its calls, and runs a command's script without a container. */
 const STAND_IN = `#!/bin/sh
 here=\${0%/*}
 { printf '%s\\n' "$*"; env | sed 's/^/  /'; } >> "$here/calls"
@@ -108,7 +108,7 @@ test("a command has its variables and arguments, of which the engine and its arg
     `--workdir=${place.workspace.tree} --entrypoint=/bin/sh base /run/chartroom/command`,
   );
   expect(place.calls()).not.toMatch(/it's|SECRET/);
-  // What started it is gone, and so is what a killed runner has left.
+  // The command's folder is gone, and so are the remains of a killed runner.
   const [folder = "", ...others] = readdirSync(place.workspace.folder).filter((name) =>
     name.startsWith("command"),
   );
@@ -145,7 +145,7 @@ test("a command that is stopped while an image is fetched does not wait for that
   );
   stop.abort();
   expect(await running).toMatchObject({ stopped: true });
-  // What fetches it ends with the work.
+  // The fetch ends with the work.
   expect(await readProcessStat(id)).toBeDefined();
   work.abort();
   await until(
@@ -186,7 +186,7 @@ test("podman is started in the group of the work, and leaves it with the command
 test("a command is not started without its program, or without a container", async () => {
   const place = await enter();
   await expect(place.run("no-such-program", [])).rejects.toMatchObject({ reason: "command_not_started" });
-  // A program's own exit of that kind is no such failure.
+  // The same exit code from the program itself is not an engine failure.
   expect(await place.run("sh", ["-c", "exit 127"])).toMatchObject({ exit: 127 });
   writeFileSync(join(place.folder, "broken"), "");
   await expect(place.run("true", [])).rejects.toMatchObject({ reason: "command_not_started" });
@@ -229,7 +229,7 @@ test.each([
   ["podman of a user", engineOf("podman", true), ["--user=64913:64913", "--userns=keep-id"], ["--user=0:0"]],
   ["podman without groups", engineOf("podman", true, false), ["--cgroups=disabled"], ["--memory="]],
   ["docker without groups", engineOf("docker", true, false), ["--user=0:0"], ["--cgroups", "--memory="]],
-  // It takes no private names as an argument: they are so by themselves.
+  // It does not accept these as arguments: its namespaces are private by default.
   ["docker of root", engineOf("docker", false), ["--user=64913:64913", "--cpus=2"], ["--uts", "--cgroupns"]],
   ["docker of a user", engineOf("docker", true), ["--user=0:0"], ["--user=64913:64913"]],
 ])("%s keeps a container in", (_, engine, has, hasNot) => {
@@ -267,7 +267,7 @@ test("a container sees its workspace, its /tmp and what is named, and no network
   );
 });
 
-/** The system calls that the filter of the other class refuses, whatever their arguments. */
+/** The system calls that the bubblewrap filter always denies, whatever their arguments. */
 test("the filter of containers refuses the system calls that the one of sandboxes does", () => {
   const root = join(import.meta.dirname, "../../../..");
   const source = readFileSync(join(root, "scripts/seccomp/filter.c"), "utf8").replace(

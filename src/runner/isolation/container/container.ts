@@ -32,25 +32,28 @@ export interface ContainerOptions {
   readonly engine: Engine;
   /** The image of work whose organization names none. */
   readonly image: string;
-  /** Choices that repositories have about theirs. */
+  /** What repositories may choose about their images. */
   readonly repositoryImages: RepositoryImages;
   readonly filterFile: string;
   readonly view: Pick<SystemView, "readable">;
   readonly limits: WorkLimits;
-  /** The id of the user and group of the work, where the runner is root; undefined for the runner's own. */
+  /** The user and group id of the work if the runner is root; undefined for the runner's own. */
   readonly user: number | undefined;
   readonly programs: Programs;
-  /** A folder of the runner for what it keeps of images; images are not bounded when absent. */
+  /** The runner's folder for its record of images; the number of images is not limited when absent. */
   readonly folder?: string;
   readonly signalGroup: SignalGroup;
   readonly record?: CommandRecord | undefined;
-  /** Groups that limit what a piece of work takes together; undefined where nothing does, or only each command is limited. */
+  /**
+   * Groups that limit the total resources of a piece of work; undefined when only each command is limited, or
+   * nothing.
+   */
   readonly groups?: WorkGroups | undefined;
-  /** Runs git apart, where another class can. */
+  /** Runs git apart, if another class can. */
   readonly runGit?: RunGitApart | undefined;
 }
 
-/** Returns the class that runs each command of work in a container of its own. */
+/** Returns the isolation class that runs each command of work in its own container. */
 export function createContainers(options: ContainerOptions): Isolation {
   const { engine, programs, user, limits, runGit, repositoryImages, folder } = options;
   const built =
@@ -86,7 +89,7 @@ export function createContainers(options: ContainerOptions): Isolation {
       };
       const name = network && openContainerNetwork({ ...parts, image: options.image }, network, remove);
       const fetched = image && network ? fetchImage(engine, image, network.ended) : undefined;
-      // Commands learn of it, if any is run.
+      // A failure is reported by the first command that runs.
       fetched?.catch(() => undefined);
       const run = createCommandRunner(options.signalGroup, {
         ...(options.record && { record: options.record }),
@@ -105,14 +108,14 @@ export function createContainers(options: ContainerOptions): Isolation {
           return group ? inGroup(enclosed, group) : enclosed;
         },
       });
-      // Work can write next to the script of a command, too.
+      // Work can also write next to a command's script.
       const limited = withDiskLimits(run, { programs, limits, tmp, folders: [tree, home, commands] });
       return network ? withNetwork(limited, network) : limited;
     },
   };
 }
 
-/** Starts an engine's program in a group, in which it leaves the container. */
+/** Starts the engine's program in a group, which its container then stays in. */
 function inGroup(enclosure: Enclosure, { prefix, close }: UsedGroup): Enclosure {
   const [program = "", ...args] = [...prefix, enclosure.program];
   return {
@@ -128,7 +131,7 @@ function inGroup(enclosure: Enclosure, { prefix, close }: UsedGroup): Enclosure 
 
 const COMMANDS = "commands-";
 
-/** Makes the folder of commands' scripts, and removes what a killed runner has left of others: they hold secrets. */
+/** Makes the folder for command scripts, and removes the folders of killed runners because scripts hold secrets. */
 async function openCommandsFolder(workspaceFolder: string, runner: string): Promise<string> {
   const own = `${COMMANDS}${runner}`;
   for (const name of await readdir(workspaceFolder)) {
@@ -138,7 +141,7 @@ async function openCommandsFolder(workspaceFolder: string, runner: string): Prom
   return join(workspaceFolder, own);
 }
 
-/** Removes a folder that work could write to; what cannot be removed goes with the workspace. */
+/** Removes a folder that work could write to. Anything left is removed with the workspace. */
 async function removeTree(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true }).catch(() => undefined);
 }
@@ -149,7 +152,7 @@ interface CommandPlace {
   args(started: { readonly name: string; readonly commandFolder: string }): readonly string[];
 }
 
-/** The exit of an engine's program that could not run a container, or not to its end. */
+/** The engine's exit code when it could not run a container, or not to its end. */
 const ENGINE_FAILED = 125;
 
 function containerCommand(
@@ -169,7 +172,7 @@ function containerCommand(
       client = child;
     },
     async end(groupId, graceMs) {
-      // The engine's program ends after the container, in which nothing outlives the first process.
+      // The engine's program ends after the container. No process in the container outlives the first one.
       if (!hasEnded()) {
         await runEngine(engine, ["kill", "--signal=TERM", name]);
         for (const until = performance.now() + graceMs; !hasEnded() && performance.now() < until; )
@@ -178,10 +181,10 @@ function containerCommand(
       const isForced = !hasEnded();
       if (isForced) await removeContainer(engine, name);
       await endGroup(signalGroup, groupId, graceMs);
-      // It may have made the container after all, or lost sight of it.
+      // The engine may have created the container after all, or lost track of it.
       if (isForced || client?.exitCode === ENGINE_FAILED) await removeContainer(engine, name);
       hasRun = existsSync(join(commandFolder, STARTED_FILE));
-      // Not at once: work may have put any number of files there.
+      // Asynchronously: work may have created any number of files there.
       await removeTree(commandFolder);
     },
     async problem() {
@@ -199,14 +202,14 @@ async function removeContainer(engine: Engine, name: string): Promise<void> {
 }
 
 /**
- * Waits until its input ends, which it does with the process that has the other end, and removes the containers. A service
- * manager asks it to end together with that process.
+ * Waits until its input ends, which happens when the runner's process ends, and removes the containers. Ignores the
+ * signals of a service manager that stops both together.
  */
 const GUARD = `trap '' HUP INT TERM
 cat > /dev/null
 left=$("$1" ps --all --quiet --filter "label=$2"); [ -z "$left" ] || exec "$1" rm --force $3 $left`;
 
-/** Has all containers of a runner removed when this process ends, in whatever way: nothing else would end them. */
+/** Starts a guard that removes all of a runner's containers however this process ends: nothing else would. */
 function removeWithThisProcess(engine: Engine, runner: string): void {
   const { name, file } = engine;
   const args = ["-c", GUARD, "sh", file, `${LABEL}=${runner}`, name === "podman" ? "--time=0" : ""];

@@ -13,34 +13,37 @@ import type { DevcontainerImage } from "./devcontainer-file.ts";
 import { runEngine } from "./engine.ts";
 
 const MAX_BUILD_MS = 30 * 60_000;
-/** The image with the features of a build, which the program makes under the same name for each. */
+/** The image with a build's features. The CLI uses the same name for every build. */
 const FEATURES_IMAGE = "dev_container_feature_content_temp";
-/** Builds with features: of two at the same time, one would get the features of the other, which run as root in it. */
+/**
+ * Serializes builds with features. Otherwise a build could get the features of a concurrent one, which run as root in
+ * it.
+ */
 const featureBuilds = new Mutex();
 
 export interface BuildOptions {
   readonly engine: Engine;
-  /** The program of @devcontainers/cli: a path, or a name in the engine's PATH. */
+  /** The program of @devcontainers/cli: a path, or a name on the engine's PATH. */
   readonly cli: string;
   readonly programs: Programs;
-  /** Bounds what is built; nothing does when absent. */
+  /** Limits the number of built images; unlimited when absent. */
   readonly built?: BuiltImages | undefined;
 }
 
 export interface BuildPlace {
   /** The folder of the repository. */
   readonly repository: string;
-  /** A folder of the runner's, which gets a copy of it for the time of the build. */
+  /** The runner's folder for a copy of the repository during the build. */
   readonly folder: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Builds the image of a devcontainer file, unless the engine has one that was built from the same files.
+ * Builds the image of a devcontainer file, unless the engine already has one built from the same files.
  *
- * @param keep keeps the choice of the image, by its name; until then the image is not removed
+ * @param keep stores the choice of the image by name; the image is not removed before that
  * @throws WorkFailure devcontainer_cli_missing, image_build_failed
- * @throws the reason of the signal when that ended it
+ * @throws the reason of the signal when it was aborted
  */
 export async function buildDevcontainer<T>(
   options: BuildOptions,
@@ -70,7 +73,7 @@ export async function buildDevcontainer<T>(
         }, signal);
       }
       const kept = await keep(image);
-      // The work has its image; what could not be removed goes with the next build.
+      // The work has its image; the next build retries the removal.
       await built?.removeExcess().catch(() => undefined);
       return kept;
     };
@@ -85,11 +88,14 @@ interface BuildFiles {
   /** The copy of the repository, and the devcontainer file in it. */
   readonly copy: string;
   readonly file: string;
-  /** The name that the image gets. */
+  /** The name for the image. */
   readonly image: string;
 }
 
-/** @throws WorkFailure devcontainer_cli_missing, image_build_failed; and the reason of the signal when that ended it */
+/**
+ * @throws WorkFailure devcontainer_cli_missing, image_build_failed
+ * @throws the reason of the signal when it was aborted
+ */
 async function runCli(
   { engine, cli, programs }: BuildOptions,
   { scratch, copy, file, image }: BuildFiles,
@@ -98,7 +104,7 @@ async function runCli(
   const args = [
     ...["build", `--workspace-folder=${copy}`, `--config=${file}`, `--image-name=${image}`],
     ...[`--docker-path=${engine.file}`, `--user-data-folder=${join(scratch, "data")}`],
-    // Otherwise a feature's registry could name another one to which the runner's credentials are sent.
+    // Otherwise a feature's registry could make the CLI send the runner's credentials to another registry.
     "--oci-auth-hardening",
     ...(engine.name === "podman" ? ["--buildkit=never"] : []),
   ];
@@ -108,7 +114,7 @@ async function runCli(
     .run({
       program: cli,
       args,
-      // Not the copy: a relative path, or one in PATH, would find programs of the repository.
+      // Not the copy: a relative program path, or one on PATH, would find programs of the repository.
       folder: scratch,
       environment: { ...engine.environment, TMPDIR: join(scratch, "tmp") },
       timeoutMs: MAX_BUILD_MS,
@@ -133,8 +139,8 @@ const CLI_MISSING =
   "the image of the devcontainer file is built by @devcontainers/cli, which this runner does not find where --isolation-devcontainer-cli says";
 
 /**
- * Copies a part of a repository without its links, which would lead the engine's program, that runs as the runner, to other
- * files of the machine.
+ * Copies a part of a repository without its links. The engine's program runs as the runner, and links could lead it
+ * to other files of the machine.
  */
 async function copyPart(repository: string, part: string, copy: string): Promise<void> {
   try {
@@ -159,7 +165,7 @@ async function isOwn(path: string): Promise<boolean> {
 }
 
 /**
- * Returns the digest of all files in a folder, with their names and whether they are programs.
+ * Returns the digest of all files in a folder, with their names and whether they are executable.
  *
  * @param path of the devcontainer file: a repository may have several
  */
@@ -177,10 +183,10 @@ async function digestOf(folder: string, path: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Lines of the program that say nothing about a failure: where in its code it was, and the engine's whole command line. */
+/** Lines of the CLI's output that do not explain a failure: stack traces, and the engine's whole command line. */
 const UNINFORMATIVE = /^\s*at |^Error: Command failed|^Exit code|subprocess exited/;
 
-/** Returns what a build said last, for people. */
+/** Returns the end of a build's output, as a message for people. */
 function lastOf(messages: string): string {
   const lines = messages.split("\n").map((line) => line.replace(/^\[[^\]]*\] */, "").trimEnd());
   const informative = lines.filter((line) => line !== "" && !UNINFORMATIVE.test(line));

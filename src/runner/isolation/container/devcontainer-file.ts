@@ -4,7 +4,7 @@ import { posix } from "node:path";
 import { resolveInside } from "../../git/tree-path.ts";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 
-/** Image of a repository, as its devcontainer file describes it. */
+/** The image of a repository as its devcontainer file describes it. */
 export type DevcontainerImage =
   | { readonly kind: "none" }
   | { readonly kind: "image"; readonly image: string }
@@ -12,9 +12,9 @@ export type DevcontainerImage =
       readonly kind: "build";
       /** The file's path in the repository. */
       readonly path: string;
-      /** The members of the file that an image is built from, and none that has the engine do more. */
+      /** The members of the file that define the image, without those that make the engine do more. */
       readonly config: Readonly<Record<string, unknown>>;
-      /** The folder of the repository that the build reads, relative to its root. */
+      /** The build context, relative to the repository's root. */
       readonly context: string;
     };
 
@@ -22,7 +22,7 @@ const USUAL_PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
 const MAX_BYTES = 256 * 1_024;
 
 /**
- * Reads what a repository says about its image.
+ * Reads the image that a repository's devcontainer file describes.
  *
  * @param repository its folder
  * @param named the path of the devcontainer file; empty for the usual places
@@ -38,7 +38,11 @@ export async function readDevcontainer(repository: string, named: string): Promi
   return imageIn(await readFile(file, "utf8"), posix.normalize(path));
 }
 
-/** Returns what the text of a devcontainer file says. @throws WorkFailure devcontainer_invalid */
+/**
+ * Parses the text of a devcontainer file.
+ *
+ * @throws WorkFailure devcontainer_invalid
+ */
 export function imageIn(text: string, path: string): DevcontainerImage {
   const { dockerComposeFile, image, features, build, dockerFile, context } = objectIn(text, path);
   if (dockerComposeFile !== undefined)
@@ -63,7 +67,7 @@ export function imageIn(text: string, path: string): DevcontainerImage {
   const { args } = parts;
   const target = asText(parts.target, path, "build.target");
   const given = asText(parts.context ?? context, path, "build.context") ?? ".";
-  // Both are relative to the file's folder.
+  // Both paths are relative to the file's folder.
   requireInside(path, dockerfile, "build.dockerfile");
   const config = {
     build: {
@@ -78,11 +82,11 @@ export function imageIn(text: string, path: string): DevcontainerImage {
 }
 
 /**
- * Strings, which stay, and comments, in JSON with comments. What does not end is found to the end of its line or the text, and
- * stays: otherwise each of its characters would be a beginning that is looked at again.
+ * Strings, which stay, and comments, in JSON with comments. An unterminated one extends to the end of its line or the
+ * text, and stays; otherwise the search would restart at each of its characters.
  */
 const STRING_OR_COMMENT = /"(?:[^"\\\n]|\\.)*"?|\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/g;
-/** Strings, which stay, and commas that nothing follows. */
+/** Strings, which stay, and trailing commas. */
 const STRING_OR_LAST_COMMA = /"(?:[^"\\\n]|\\.)*"?|,(?=\s*[}\]])/g;
 
 function objectIn(text: string, path: string): Readonly<Record<string, unknown>> {
@@ -98,7 +102,7 @@ function objectIn(text: string, path: string): Readonly<Record<string, unknown>>
   try {
     value = JSON.parse(bare);
   } catch {
-    // The parser's own message quotes the file.
+    // The parser's message would quote the file.
     throw invalid(path, "is no JSON");
   }
   if (value === undefined) throw invalid(path, "is no JSON object");
@@ -124,8 +128,9 @@ function folderOf(path: string): string {
 }
 
 /**
- * Requires that a path that is relative to the file's folder stays in the repository; returns it, relative to its root. The
- * program that builds would put variables of the runner, or any default of theirs, into it: it would lead anywhere.
+ * Requires that a path relative to the file's folder stays in the repository, and returns it relative to the
+ * repository's root. Refuses variables: the CLI would replace them with the runner's variables, or with a default
+ * value, and the path could lead anywhere.
  */
 function requireInside(path: string, relative: string, name: string): string {
   if (relative.includes("${")) throw invalid(path, `has a variable in ${name}`);
@@ -135,7 +140,7 @@ function requireInside(path: string, relative: string, name: string): string {
   return found;
 }
 
-/** Requires that features are of registries, or of the file's own folder. */
+/** Requires that features come from registries or from the file's own folder. */
 function requireOwnFeatures(features: unknown, path: string): void {
   for (const name of Object.keys(asObject(features, path, "features"))) {
     if (name.startsWith("/") || name.split("/").includes(".."))

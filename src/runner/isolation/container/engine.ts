@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import type { Engine } from "./container-arguments.ts";
 
-/** Returns the variables of the engine's program, of those of the runner: nothing of the work. */
+/** Returns those of the runner's environment variables that the engine's program gets; none come from the work. */
 export function engineEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const { PATH = "/usr/bin:/bin", HOME = "/", XDG_RUNTIME_DIR, DOCKER_HOST } = env;
   return {
@@ -11,15 +11,15 @@ export function engineEnvironment(env: Readonly<Record<string, string | undefine
   };
 }
 
-/** The time in which an engine that works has done what it is asked: one that hangs must not hold up the end of work. */
+/** Timeout of an engine call: a hanging engine must not delay the end of work. */
 const MAX_ENGINE_MS = 60_000;
 
 /**
- * Runs the engine to its end; what it prints, and whether it ended well.
+ * Runs the engine to its end. Returns its output and whether it succeeded.
  *
- * @param options.timeoutMs the time after which it is ended; a minute when absent
- * @param options.signal ends it
- * @param options.mostCharacters how much of what it prints is kept, about; 10,000 when absent
+ * @param options.timeoutMs the timeout; a minute when absent
+ * @param options.signal stops it
+ * @param options.mostCharacters approximate limit of the output to keep; 10,000 when absent
  */
 export function runEngine(
   engine: Pick<Engine, "file" | "environment">,

@@ -1,9 +1,9 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Choice of an environment's repository. It is kept, since work can change the file afterwards. */
+/** The choice of an environment's repository. It is stored because work can change the file later. */
 export interface ImageChoice {
-  /** Empty where it said nothing. */
+  /** Empty when the repository chose none. */
   readonly image: string;
   readonly isBuilt: boolean;
 }
@@ -11,7 +11,7 @@ export interface ImageChoice {
 const FILE = "image.json";
 
 /**
- * Returns the choice that is kept in a workspace; undefined where nothing was chosen yet.
+ * Returns the stored choice of a workspace; undefined when none has been made.
  *
  * @throws Error for any other problem: the repository must not be read again, since work may have changed it
  */
@@ -20,13 +20,13 @@ export async function chosenImageIn(workspaceFolder: string): Promise<ImageChoic
     return JSON.parse(await readFile(join(workspaceFolder, FILE), "utf8"));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // A file in the place of a workspace is none.
+    // A file is not a workspace.
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw error;
   }
 }
 
-/** Keeps a choice in a workspace. */
+/** Stores a choice in a workspace. */
 export async function keepChosenImage(workspaceFolder: string, choice: ImageChoice): Promise<void> {
   const file = join(workspaceFolder, FILE);
   await writeFile(`${file}.draft`, JSON.stringify(choice), { mode: 0o600 });

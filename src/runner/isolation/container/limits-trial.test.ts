@@ -9,8 +9,8 @@ import { tryContainers } from "./container-trial.ts";
 afterAll(stopAll);
 
 /**
- * A stand-in for an engine: it records its calls, runs nothing, and answers for what is tried in a container. The file
- * `left-out` has the limits that it takes and does not keep.
+ * Fakes an engine: records its calls, runs nothing, and gives the answers of trials in a container. The file
+ * `left-out` lists the limits that it accepts but does not enforce.
  */
 const STAND_IN = `#!/bin/sh
 here=\${0%/*}
@@ -42,7 +42,7 @@ const groups: WorkGroups = {
 interface Machine {
   readonly engine?: "podman" | "docker";
   readonly processors?: number;
-  /** Limits that the engine takes and does not keep. */
+  /** Limits that the engine accepts but does not enforce. */
   readonly leftOut?: string;
   readonly hasGroups?: boolean;
   /** A file next to the engine that changes what it does. */
@@ -93,7 +93,7 @@ test.each(["memory", "processes", "processors"])(
   async (leftOut) => {
     const { problem, calls } = await tried({ leftOut, processors: 2 });
     expect(problem).toBe(`podman: the limit of ${leftOut} does not hold`);
-    // A trial has limits that are soon reached, and none of a process's own.
+    // A trial has low limits, and no limits per process.
     const trials = calls.split("\n").filter((call) => call.includes("chartroom-trial-"));
     expect(trials.join("\n")).toContain(
       "--pids-limit=128 --memory=201326592 --memory-swap=201326592 --cpus=0.1",

@@ -3,7 +3,7 @@ import type { WorkGroups } from "../work-groups.ts";
 import { type ConfinedParts, groupedConfinement } from "./container-arguments.ts";
 import { runEngine } from "./engine.ts";
 
-/** The limits of a trial: enough for a shell and the engine's program, and soon reached. */
+/** The limits of a trial: enough for a shell and the engine's program, but quickly reached. */
 export const TRIAL_LIMITS = { processes: 128, memoryBytes: 192 * 2 ** 20, processors: 0 } as const;
 const TRIAL_PROCESSORS = 0.1;
 
@@ -17,7 +17,7 @@ echo begun
 head -c 402653184 /dev/zero | tail -c 402653184 > /dev/null
 echo unlimited`;
 
-/** The system counts the times in which it has let a group wait. */
+/** The system counts how often it has throttled a group. */
 const PROCESSORS = `for each in /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu/cpu.stat; do [ -r $each ] && stat=$each; done
 echo begun
 n=0; while [ $n -lt 200 ]; do
@@ -27,23 +27,23 @@ n=0; while [ $n -lt 200 ]; do
 done
 echo unlimited`;
 
-/** The image that is tried and the limits of its container. */
+/** The image to try and the limits of its container. */
 export interface LimitsTrial extends ConfinedParts {
   readonly image: string;
-  /** The groups of work that podman is started in, with the limits of a trial; undefined for groups of the engine's own. */
+  /** The work groups to start podman in, with the limits of a trial; undefined for the engine's own groups. */
   readonly groups?: WorkGroups | undefined;
 }
 
 /**
- * Tries whether a container that takes more than it may is held: an engine may accept limits and leave them out.
+ * Tries whether the engine enforces its limits: it may accept limits and ignore them.
  *
- * @returns what does not hold, for people; undefined where all of it does
+ * @returns the limit that does not hold, as a message for people; undefined when all hold
  */
 export async function tryLimits(trial: LimitsTrial): Promise<string | undefined> {
   const tries = [
     ["processes", PROCESSES],
     ["memory", MEMORY],
-    // Groups of the runner's own hold a container in all, or in nothing.
+    // The runner's own groups enforce all limits or none.
     ...(trial.groups || trial.limits.processors === 0 ? [] : [["processors", PROCESSORS]]),
   ] as const;
   const problems = await Promise.all(

@@ -14,7 +14,7 @@ import { imageChooser, type RepositoryImages } from "./repository-images.ts";
 
 afterAll(stopAll);
 
-/** A stand-in for the program that builds images: it records its call and what it was given to build from. */
+/** Fakes the program that builds images: records its call and its input. */
 const CLI = `#!/bin/sh
 here=\${0%/*}
 { printf '%s\\n' "$@"; env; } >> "$here/call"
@@ -25,13 +25,13 @@ echo '[2026-01-01] Error: building at STEP "RUN x": exit status 7' >&2
 echo '    at f (cli.js:1:1)' >&2
 exit 1
 `;
-/** A stand-in for an engine, which has those images whose names are in its file. */
+/** Fakes an engine that has the images named in its file. */
 const ENGINE = `#!/bin/sh
 for name; do :; done
 grep -qxF "$name" "\${0%/*}/images" 2>/dev/null
 `;
 
-/** A repository with files, and what may be asked of its image. */
+/** A repository with files, and functions that ask for its image. */
 function repositoryWith(files: Readonly<Record<string, string>>) {
   const folder = temporaryFolder();
   const tools = temporaryFolder();
@@ -76,7 +76,7 @@ function repositoryWith(files: Readonly<Record<string, string>>) {
 const FILE = ".devcontainer/devcontainer.json";
 const NAMED = `// What work needs.
 { "name": "x // no comment", "image": /* the team's */ "registry.example.org/team/tools:1", "mounts": ["source=/,target=/host"], }`;
-/** A variable of the runner, which the program that builds knows; a folder can have the same name. */
+/** A variable of the runner that the CLI replaces; a folder can have the same name. */
 const HOME = `\${localEnv:HOME}`;
 const DOCKERFILE = {
   [FILE]: '{"build": {"dockerfile": "Dockerfile", "context": ".."}}',
@@ -89,7 +89,7 @@ test("work runs in the image that its repository names, where the operator allow
   expect(await named.choose({ allowed: ["registry.example.org/team/*"] })).toBe(
     "registry.example.org/team/tools:1",
   );
-  // Work that changes the file changes nothing; an operator that does not allow the image any more does.
+  // A change of the file by work has no effect; an operator who no longer allows the image does.
   named.write(FILE, '{"image": "registry.example.org/team/other"}');
   expect(await named.choose({ allowed: ["*"] })).toBe("registry.example.org/team/tools:1");
   for (const allowed of [["registry.example.org/team/tools"], ["registry.example.org/team/tools:1.*"]])
@@ -169,14 +169,14 @@ test("an image is built from a copy without links, by a program that sees nothin
   expect(JSON.parse(readFileSync(join(given, FILE), "utf8"))).toEqual({
     build: { dockerfile: "Dockerfile", context: ".." },
   });
-  // The copy is gone, and the answer stays whatever work changes.
+  // The copy is gone, and the answer does not change when work changes files.
   expect(existsSync(call.find((each) => each.startsWith("--workspace-folder="))?.slice(19) ?? "")).toBe(
     false,
   );
   rmSync(join(place.tools, "call"));
   place.write("src/main", "y");
   expect(await place.choose({ cli: place.cli })).toBe(image);
-  // Another environment of the same files has the image that the engine has; other files are another image.
+  // Another environment with the same files reuses the engine's image; other files give another image.
   const other = repositoryWith({ ...DOCKERFILE, "src/main": "x" });
   writeFileSync(join(other.tools, "images"), image);
   expect(await other.choose({ cli: other.cli })).toBe(image);
@@ -232,7 +232,7 @@ test("of work that begins at once in one environment the first has the image cho
     stopped.choose({ cli: stopped.cli }),
   ]);
   expect([first, second]).toMatchObject([{ status: "rejected" }, { value: one }]);
-  // Work that is stopped meanwhile does not wait for the other's image.
+  // Work that is stopped meanwhile does not wait for the other build.
   const waiting = repositoryWith(DOCKERFILE);
   const both = await Promise.allSettled([
     waiting.choose({ cli: waiting.cli }),
@@ -261,7 +261,7 @@ test("what cannot be built says why", async () => {
   });
   const stopped = AbortSignal.abort(new Error("stopped"));
   await expect(place.choose({ cli: place.cli }, { signal: stopped })).rejects.toThrow("stopped");
-  // Nothing of it was kept: it is built once it can be.
+  // Nothing was stored: the image is built once that is possible.
   rmSync(join(place.tools, "broken"));
   expect(await place.choose({ cli: place.cli })).toMatch(/^localhost/);
 });
@@ -288,7 +288,7 @@ test("work of forks and under a policy about hosts has nothing built, and says w
   await ask(undefined, false);
   await ask({}, false);
   await ask(undefined, true);
-  // As an earlier release has made it.
+  // An earlier release made it like this.
   await ask(undefined);
   expect(asked.map(({ isNarrowed }) => isNarrowed)).toEqual([false, true, true, true]);
   expect(asked[0]).toMatchObject({

@@ -5,20 +5,20 @@ import { type BuildOptions, buildDevcontainer } from "./devcontainer-build.ts";
 import { readDevcontainer } from "./devcontainer-file.ts";
 import { chosenImageIn, type ImageChoice, keepChosenImage } from "./image-choice.ts";
 
-/** Choices that the operator gives repositories about their images. */
+/** What the operator lets repositories choose about their images. */
 export interface RepositoryImages {
-  /** The images that they may name: names, or beginnings of names before `*`. */
+  /** The images that they may name: full names, or prefixes followed by `*`. */
   readonly allowed: readonly string[];
-  /** The program of @devcontainers/cli that builds theirs; empty for no builds. */
+  /** The program of @devcontainers/cli that builds their images; empty for no builds. */
   readonly cli: string;
-  /** Images of its that are kept. */
+  /** Maximum number of built images to keep. */
   readonly most: number;
 }
 
 /**
- * Returns the function that chooses the image of an environment: its repository's where that names or defines one, and its
- * organization's otherwise; empty for the runner's own. It reads a repository before anything of the work runs in it: of work
- * that begins at the same time in one environment, the second waits for the answer to the first.
+ * Returns the function that chooses the image of an environment: its repository's if it names or defines one,
+ * otherwise its organization's; empty for the operator's. Reads a repository before any work runs in it. When two
+ * pieces of work start in one environment at the same time, the second waits for the first choice.
  */
 export function imageChooser(
   images: RepositoryImages,
@@ -35,7 +35,11 @@ export function imageChooser(
   };
 }
 
-/** Waits for another choice, which may build for half an hour. @throws the reason of the signal when that comes first */
+/**
+ * Waits for another choice, which may build for half an hour.
+ *
+ * @throws the reason of the signal when it is aborted first
+ */
 async function untilSettled(other: Promise<unknown>, signal: AbortSignal): Promise<void> {
   const { promise: stopped, resolve } = Promise.withResolvers<void>();
   const onAbort = () => resolve();
@@ -47,8 +51,9 @@ async function untilSettled(other: Promise<unknown>, signal: AbortSignal): Promi
 }
 
 /**
- * @throws WorkFailure image_refused, policy_unsupported, devcontainer_invalid, devcontainer_cli_missing, image_build_failed
- * @throws the reason of the signal when that ended it
+ * @throws WorkFailure image_refused, policy_unsupported, devcontainer_invalid, devcontainer_cli_missing,
+ *   image_build_failed
+ * @throws the reason of the signal when it was aborted
  */
 async function chooseImage(
   images: RepositoryImages,
@@ -67,7 +72,7 @@ async function chooseImage(
   return choice.image || organizationImage;
 }
 
-/** Chooses an image, and keeps the choice in the workspace. */
+/** Chooses an image and stores the choice in the workspace. */
 async function choose(
   images: RepositoryImages,
   options: Omit<BuildOptions, "cli">,
@@ -103,7 +108,7 @@ function requireAllowed(
   if (isBuilt && isNarrowed) throw new WorkFailure("policy_unsupported", NARROWED);
   if (isBuilt || image === "") return;
   requireName(image);
-  // What builds may begin with any image; where nothing may be built, none but those of the list are fetched either.
+  // A build may start from any image. If nothing may be built, only images on the list may be fetched.
   if ((cli !== "" && !isNarrowed) || allowed.some((pattern) => isMatch(pattern, image))) return;
   throw new WorkFailure(
     "image_refused",
@@ -111,7 +116,7 @@ function requireAllowed(
   );
 }
 
-/** @throws WorkFailure devcontainer_invalid for an option of the engine or a file of the machine */
+/** @throws WorkFailure devcontainer_invalid for an engine option or a file of the machine */
 function requireName(image: string): void {
   if (isImageName(image)) return;
   throw new WorkFailure(
