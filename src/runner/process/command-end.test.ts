@@ -61,7 +61,7 @@ describe("the group of a program ends with it", () => {
   const runBriefly = createCommandRunner(signalGroup, { graceMs: 300 });
 
   test("a grandchild that ignores SIGTERM is killed after the grace", async () => {
-    // In which the program itself ends of the first signal, though its turn comes late.
+    // Long enough for the program to end after the first signal, even if it is scheduled late.
     const graceMs = 3_000;
     const { line, result, tookMs } = await stopAfterFirstLine(
       `sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & wait`,

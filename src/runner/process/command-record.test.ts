@@ -21,7 +21,7 @@ function newFolder(): string {
 
 const signalGroup: SignalGroup = (groupId, signal) => process.kill(-groupId, signal);
 
-/** A runner in a process of its own, in the middle of a command; with the id of the command's process. */
+/** Starts a runner in its own process, in the middle of a command; returns the id of the command's process. */
 async function busyRunner(
   folder: string,
 ): Promise<{ readonly runner: NodeProcess; readonly leader: number }> {

@@ -125,7 +125,7 @@ async function readRecord(
   }
 }
 
-/** Read without a wait: what the system makes up needs no disk, and a turn of the event loop costs more. */
+/** Reads synchronously: /proc needs no disk, and a turn of the event loop costs more. */
 function identify(processId: string): ProcessIdentity | undefined {
   const stat = statOf(processId);
   return stat && { id: stat.id, startedAtTicks: stat.startedAtTicks };

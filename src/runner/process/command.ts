@@ -45,7 +45,7 @@ export const CHANNEL_DESCRIPTOR = 6;
 /** The descriptors from 3 to the channel, for a command without isolation. */
 const UP_TO_CHANNEL = ["ignore", "ignore", "ignore", "pipe"] as const;
 
-/** The way in which a program ended. */
+/** How a program ended. */
 export interface CommandResult {
   /** The exit code; null when a signal ended it, and when it was stopped before it started. */
   readonly exit: number | null;
@@ -98,9 +98,8 @@ export function createCommandRunner(
 }
 
 /**
- * Returns the complete environment of a command: the given variables and a few
- * fixed ones. Git looks for a repository in no folder that contains `home`, nor
- * above it.
+ * Returns the complete environment of a command: the given variables and a few fixed ones. Git does not look for a
+ * repository in the folders that contain `home` or above them.
  */
 export function commandEnvironment(
   { path }: Pick<Programs, "path">,

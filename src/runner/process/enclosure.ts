@@ -6,7 +6,7 @@ export interface Enclosure {
   /** The path of the program that isolates it. */
   readonly program: string;
   readonly args: readonly string[];
-  /** The environment of that program, in which nothing comes from the work. */
+  /** The environment of that program; nothing in it comes from the work. */
   readonly environment: Readonly<Record<string, string>>;
   /** The descriptors from 3 on. */
   readonly descriptors: readonly ("pipe" | "ignore" | number)[];

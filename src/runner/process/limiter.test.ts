@@ -1,7 +1,7 @@
 import { expect, test } from "@jest/globals";
 import { Limiter } from "./limiter.ts";
 
-/** Work that ends when the test says so. */
+/** Work that ends when the test lets it end. */
 function work(order: string[], name: string) {
   const begun = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();

@@ -1,7 +1,7 @@
 /** Limits how many pieces of work run at the same time, and starts them in the order of their calls. */
 export class Limiter {
   #free: number;
-  /** Lets one piece of work begin, for each that waits. */
+  /** One function for each waiting piece of work, which lets it start. */
   readonly #waiting = new Set<() => void>();
 
   constructor(most: number) {
@@ -9,9 +9,9 @@ export class Limiter {
   }
 
   /**
-   * Runs `work` once there is room.
+   * Runs `work` once a slot is free.
    *
-   * @throws the reason of `signal` when that is aborted while it waits
+   * @throws the reason of `signal` when that is aborted during the wait
    */
   async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
@@ -28,11 +28,11 @@ export class Limiter {
     }
   }
 
-  /** Resolves when the room of other work is handed over. */
+  /** Resolves when other work hands over its slot. */
   async #room(signal: AbortSignal | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const onAbort = () => {
-      // Where it is not in the set any more, it has its room and begins.
+      // Work that is no longer in the set has its slot and starts.
       if (this.#waiting.delete(resolve)) reject(signal?.reason);
     };
     this.#waiting.add(resolve);

@@ -8,7 +8,7 @@ import { endGroup, readProcessStat, type SignalGroup } from "./process-group.ts"
 const signalGroup: SignalGroup = (groupId, signal) => process.kill(-groupId, signal);
 
 test("a group whose dead nobody asks after is gone all the same", async () => {
-  // The shell becomes a program that never asks after its child, which is a group of its own.
+  // The shell becomes a program that never reaps its child, which is a group of its own.
   const parent = spawn("sh", ["-c", "setsid sh -c 'echo $$' & exec sleep 60"], {
     stdio: ["ignore", "pipe", "ignore"],
   });

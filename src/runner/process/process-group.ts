@@ -19,11 +19,10 @@ const MAX_KILL_MS = 2_000;
 const MAX_POLL_MS = 100;
 
 /**
- * Ends a whole process group: SIGTERM, and SIGKILL for what is left after
- * `graceMs`. Resolves when no process of it runs; at once when none does. A
- * process that started its own group is not reached.
+ * Ends a whole process group: sends SIGTERM, and SIGKILL to the rest after `graceMs`. Resolves when none of its
+ * processes run. Does not reach a process that started its own group.
  *
- * @param askedGroupId the group that gets SIGTERM, with which the other one ends
+ * @param askedGroupId the group that gets SIGTERM; the other group ends with it
  */
 export async function endGroup(
   signalGroup: SignalGroup,

@@ -5,10 +5,9 @@ import { placeholderOf } from "../../domain/policy/proxied-secret/credential-pro
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /**
- * Mounts the secrets of a piece of work and returns the variables for the environment of its
- * processes. Of a secret that is put into requests they get a placeholder.
- * Work shares the machine's file system with other work, so that files are put into a
- * folder of its own, each under its path, and CHARTROOM_SECRETS names that folder.
+ * Mounts the secrets of a piece of work and returns the variables for the environment of its processes. A secret that
+ * the proxy puts into requests is replaced with a placeholder. Work shares the machine's file system, so secret files
+ * are in a folder per piece of work, which CHARTROOM_SECRETS names.
  *
  * @param folder outside the repositories, and removed with the work; emptied first
  * @throws WorkFailure secret_not_mounted

@@ -17,18 +17,18 @@ import type { WorkFailure } from "./work-failure.ts";
 
 /** The parts of a runner that all work shares. */
 export interface RunnerTools {
-  /** Runs the runner's own programs; those of work run where `isolation` lets them in. */
+  /** Runs the runner's own programs; `isolation` runs those of work. */
   readonly programs: Programs;
   readonly isolation: Isolation;
-  /** Opens the ways out of isolated work; undefined where work is not isolated. */
+  /** Opens networks for isolated work; undefined when work is not isolated. */
   readonly egress?: Egress | undefined;
   readonly git: GitTools;
   readonly scm: SourceControl;
-  /** The repositories that were cloned before; none when absent. */
+  /** The cache of cloned repositories; none when absent. */
   readonly repositoryCache?: RepositoryCache | undefined;
-  /** Reports what changes in workspaces; absent in tests that have no need of it. */
+  /** Reports changes in workspaces; absent in tests that do not need it. */
   readonly watch?: EnvironmentWatch | undefined;
-  /** Reports connections of work; absent in tests that have no need of it. */
+  /** Reports connections of work; absent in tests that do not need it. */
   readonly connections?: Pick<WorkClient, "reportEnvironmentConnections"> | undefined;
   /** The folder of the environments' workspaces. */
   readonly workspaces: string;
@@ -36,11 +36,11 @@ export interface RunnerTools {
   readonly prebuilds: string;
   /** Folders whose `workspaces` and `prebuilds` may still hold workspaces; none when absent. */
   readonly earlierWorkDirs?: readonly string[];
-  /** Limits the environments that are made at the same time together with agents. */
+  /** Limits how many environments are created concurrently for agents. */
   readonly newEnvironments: Limiter;
   /** The URL at which commands reach the service. */
   readonly serverUrl: string;
-  /** True if agents that are defined by the API may run; false when absent. */
+  /** True if agents defined through the API may run; false when absent. */
   readonly apiAgents?: boolean;
   readonly log: Log;
 }
@@ -50,13 +50,13 @@ export interface Assignment {
   readonly tools: RunnerTools;
   readonly work: Work;
   readonly lease: Lease;
-  /** Texts that are masked in all output of the work. */
+  /** Texts to mask in all output of the work. */
   readonly secrets: Secrets;
-  /** Ids of the secrets that the work itself gets. */
+  /** Ids of the secrets that are given to the work itself. */
   readonly secretIds: readonly string[];
   /** Finds the credentials of the work's executor. */
   readonly credentialFor: CredentialFor;
-  /** Warnings for people, reported whether the work is done, fails or is stopped. */
+  /** Warnings for people, reported whether the work succeeds, fails or is stopped. */
   readonly warnings: WorkFailure[];
 }
 

@@ -4,9 +4,8 @@ const MIN_DELAY_MS = 500;
 const MAX_DELAY_MS = 30_000;
 
 /**
- * Returns how long to wait before the next try, in milliseconds: twice as long
- * after each failure, up to 30 s, and randomly reduced by up to half, so that the
- * runners of a server that comes back do not all call at once.
+ * Returns how long to wait before the next attempt, in milliseconds. The time doubles after each failure, up to 30 s.
+ * Random jitter reduces it by up to half, so that runners do not all call a recovered server at once.
  *
  * @param failures number of consecutive failures, from 1
  * @param random a random number from 0 to 1

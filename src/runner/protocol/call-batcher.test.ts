@@ -3,7 +3,7 @@ import { CallBatcher, type CallBatcherOptions } from "./call-batcher.ts";
 
 const fulfilled = <T>(value: T) => ({ status: "fulfilled" as const, value });
 
-/** A batcher of numbers that answers each with its double, once the test lets the call end. */
+/** A batcher of numbers that returns each doubled, once the test lets the call end. */
 function doubling(options: Partial<CallBatcherOptions<number, number>> = {}) {
   const calls: (readonly number[])[] = [];
   const open: (() => void)[] = [];

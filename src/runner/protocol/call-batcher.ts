@@ -1,14 +1,14 @@
-/** Longest time that an entry waits for others, in milliseconds. */
+/** Maximum time that an entry waits for others, in milliseconds. */
 const MAX_WAIT_MS = 20;
 
 export interface CallBatcherOptions<E, R> {
-  /** Sends entries in one call, and returns the result of each. A rejection is the result of all of them. */
+  /** Sends entries in one call and returns the result of each. A rejection is the result of every entry. */
   readonly send: (entries: readonly E[]) => Promise<readonly PromiseSettledResult<R>[]>;
-  /** Returns the bytes of an entry as it is when it is sent, about. */
+  /** Returns the approximate size of an entry when sent, in bytes. */
   readonly sizeOf: (entry: E) => number;
-  /** Maximum of the contract for the entries of one call. */
+  /** The contract's maximum for entries in one call. */
   readonly maxEntries: number;
-  /** Maximum size of the entries of one call together; a single entry may be larger. */
+  /** Maximum total size of the entries in one call; a single entry may be larger. */
   readonly maxBytes: number;
 }
 
@@ -19,9 +19,8 @@ interface Waiting<E, R> {
 }
 
 /**
- * Joins what is to be sent at about the same time into one call. An entry that is added while no call
- * is under way is sent in the same turn of the event loop; while one is, it waits for its end, and for
- * 20 ms at most.
+ * Batches entries into one call. An entry added while no call is in flight is sent in the same turn of the event
+ * loop. Otherwise it waits for that call to end, for at most 20 ms.
  */
 export class CallBatcher<E, R> {
   readonly #options: CallBatcherOptions<E, R>;
@@ -35,9 +34,9 @@ export class CallBatcher<E, R> {
   }
 
   /**
-   * Sends an entry with others.
+   * Sends an entry together with others.
    *
-   * @param mayWait true when it need not be sent before its time is over, or before an entry that may not wait
+   * @param mayWait true if it may wait for its maximum time, or for an entry that may not wait
    * @throws the rejection of its result, or of the call
    */
   add(entry: E, { mayWait = false } = {}): Promise<R> {
@@ -48,7 +47,7 @@ export class CallBatcher<E, R> {
     });
   }
 
-  /** Sends what waits without waiting for more, unless a call is under way. */
+  /** Sends waiting entries at once, unless a call is in flight. */
   hurry(): void {
     if (this.#isDue || this.#callsUnderWay > 0 || this.#waiting.length === 0) return;
     this.#isDue = true;

@@ -7,20 +7,20 @@ import { type WorkError, WorkService } from "#gen/runner/v1/work_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 
-/** A client of the operations of runner.v1, and of the one with which an agent sends to another one. */
+/** A client of runner.v1 and of the operation that sends an agent's message to another agent. */
 export type WorkClient = Client<typeof WorkService> &
   Client<typeof AgentWorkService> &
   Client<typeof EnvironmentWorkService> &
   Pick<Client<typeof AgentService>, "sendToAgentExecution">;
 
-/** Limit of one call; it is repeated while its lease is valid. */
+/** Timeout of one call; the call is retried while its lease is valid. */
 export const CALL_MS = 10_000;
 
 /**
- * Opens the transport to a server by HTTP: in binary, over connections that are kept. `server` is its
- * URL without `/api`. On the same machine nothing is compressed: it costs more time than it saves.
+ * Opens a binary transport to a server over HTTP with persistent connections. `server` is its URL without `/api`.
+ * Nothing is compressed on the same machine, where compression costs more time than it saves.
  *
- * @param ca certificates in PEM of the authorities that are trusted; by default those that Node trusts
+ * @param ca trusted certificate authorities in PEM; Node's by default
  */
 export function createHttpTransport(server: string, ca?: readonly string[]): Transport {
   return createConnectTransport({
@@ -36,7 +36,7 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(\.\d+){3}$/.test(host);
 }
 
-/** Creates a client that calls the operations with a token. */
+/** Creates a client that authenticates with a token. */
 export function createWorkClient(transport: Transport, token: string): WorkClient {
   const withToken = (header: HeadersInit | undefined) => {
     const headers = new Headers(header);
@@ -81,28 +81,28 @@ const REFUSED: readonly Code[] = [
 
 export function classifyFailure(error: unknown): CallFailure {
   const { code, reason } = codeAndReasonOf(error);
-  // By the reason: a broken connection is `aborted` too, and a proxy may refuse with any code.
+  // Check the reason, not the code: a broken connection is `aborted` too, and a proxy may refuse with any code.
   if (reason === ErrorReason.LEASE_LOST || reason === ErrorReason.ACCOUNT_BLOCKED) return "lost";
   if (reason === ErrorReason.UNAUTHENTICATED) return "unauthenticated";
   return reason !== undefined && REFUSED.includes(code) ? "refused" : "transient";
 }
 
 /**
- * Returns whether a call for several leases failed for a reason that a call for each of them may not
- * have: an older server does not know it, or one entry breaks a rule.
+ * Returns whether a batch call failed for a reason that may not apply to single calls: an older server does not know
+ * it, or one entry is invalid.
  */
 export function isBatchRefused(error: unknown): boolean {
   const { code, reason } = codeAndReasonOf(error);
   return isUnknownOperation(error) || code === Code.InvalidArgument || reason === ErrorReason.BODY_TOO_LARGE;
 }
 
-/** Returns whether an older server does not know the operation. */
+/** Returns whether the server is too old to know the operation. */
 export function isUnknownOperation(error: unknown): boolean {
   const { code, reason } = codeAndReasonOf(error);
   return code === Code.Unimplemented || reason === ErrorReason.OPERATION_UNKNOWN;
 }
 
-/** Returns whether a call was refused since something else uses what it asks for. */
+/** Returns whether a call was refused because the resource is in use. */
 export function isInUse(error: unknown): boolean {
   return codeAndReasonOf(error).reason === ErrorReason.IN_USE;
 }
@@ -117,7 +117,7 @@ export function fulfilled<T>(value: T): PromiseFulfilledResult<T> {
   return { status: "fulfilled", value };
 }
 
-/** Returns the failure of one entry of a call as the rejection of a call for it alone. */
+/** Converts the failure of one entry to the rejection of a single call. */
 export function rejected(error: WorkError | undefined): PromiseRejectedResult {
   const reason = error?.detail?.reason ?? ErrorReason.INTERNAL;
   const code = TRANSIENT_REASONS.includes(reason) ? Code.Unavailable : Code.FailedPrecondition;
@@ -140,10 +140,7 @@ export function withheldReason(error: unknown): string | undefined {
   return isWithheld ? ConnectError.from(error).rawMessage : undefined;
 }
 
-/**
- * Returns the code and reason of an error; the reason is undefined for one that
- * did not come from the server.
- */
+/** Returns the code and reason of an error; the reason is undefined if the error did not come from the server. */
 function codeAndReasonOf(error: unknown): { readonly code: Code; readonly reason: ErrorReason | undefined } {
   const failure = ConnectError.from(error);
   return { code: failure.code, reason: failure.findDetails(ErrorDetailSchema)[0]?.reason };

@@ -10,12 +10,12 @@ import { type Interruption, type Lease, WorkInterrupted } from "./lease.ts";
 import { WorkFailure } from "./work-failure.ts";
 import type { WorkEnd } from "./work-reports.ts";
 
-/** Maximum of the contract for warnings at the end of work (FinishWorkRequest.warnings). */
+/** The contract's maximum for warnings at the end of work (FinishWorkRequest.warnings). */
 const MAX_WARNINGS = 10;
 
 /**
- * Executes a piece of work and reports to the service how it ended, unless the
- * lease was lost. Never rejects: errors go to the service and the log.
+ * Executes a piece of work and reports its result to the service, unless the lease was lost. Never rejects: errors
+ * are reported and logged.
  */
 export async function execute(tools: RunnerTools, work: Work, lease: Lease): Promise<void> {
   const facts = logFieldsOf(work);
@@ -39,7 +39,7 @@ export async function execute(tools: RunnerTools, work: Work, lease: Lease): Pro
   tools.log.info({ ...facts, outcome, ...(reason && { reason }), durationMs }, "work ended");
 }
 
-/** Finishes the work; work that the service does not accept as done has failed, for its reason. */
+/** Finishes the work. If the service rejects the result, reports a failure with its reason. */
 async function finish({ lease, secrets }: Assignment, end: WorkEnd): Promise<void> {
   try {
     await lease.finish(end);
@@ -70,7 +70,7 @@ function subjectOf(work: Work["work"]): Record<string, unknown> {
   }
 }
 
-/** Executes the work; returns undefined when nothing may be reported any more. */
+/** Executes the work; returns undefined when nothing may be reported. */
 async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd | undefined> {
   const { lease, secrets, tools } = assignment;
   try {
@@ -78,7 +78,7 @@ async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd 
     return { ...end, warnings: warningsOf(assignment) };
   } catch (error) {
     if (lease.isLost) return undefined;
-    // Work that failed by itself has failed, also when it was stopped because of that.
+    // Work that failed by itself counts as failed, even if the failure also stopped it.
     if (error instanceof WorkInterrupted) return endOfInterrupted(assignment, error.interruption);
     return {
       outcome: Outcome.FAILED,
@@ -90,7 +90,7 @@ async function runToEnd(assignment: Assignment, facts: object): Promise<WorkEnd 
 
 function endOfInterrupted(assignment: Assignment, interruption: Interruption): WorkEnd {
   if (interruption === "stop") return { outcome: Outcome.STOPPED, warnings: warningsOf(assignment) };
-  // The runner that gets the work starts from the beginning, and finds its own warnings.
+  // The next runner starts from the beginning and finds its own warnings.
   return { outcome: Outcome.RELEASED };
 }
 

@@ -5,12 +5,11 @@ import type { Secrets } from "../../domain/secrets.ts";
 import type { Log } from "../../log.ts";
 import { WorkFailure } from "./work-failure.ts";
 
-/** Maximum of the contract for a message, in characters (Failure.message). */
+/** The contract's maximum length of a message, in characters (Failure.message). */
 const MAX_MESSAGE_CHARACTERS = 4_096;
 
 /**
- * Returns an error in the form in which it is reported, without secrets. The details
- * of an unexpected one are only in the runner's log.
+ * Converts an error to a failure report without secrets. Details of an unexpected error are only in the runner's log.
  */
 export function failureReportOf(
   error: unknown,
@@ -21,7 +20,7 @@ export function failureReportOf(
   return { reason, message: masked, retriable };
 }
 
-/** Returns the report of an error, and logs the details of one that is a fault of the runner itself. */
+/** Converts an error to a report, and logs the details if it is a fault of the runner. */
 export function logFailure(
   log: Pick<Log, "error">,
   facts: object,
@@ -32,7 +31,7 @@ export function logFailure(
   return failureReportOf(error, secrets);
 }
 
-/** Returns an error for the runner's log, without secrets. */
+/** Returns a copy of an error without secrets, for the runner's log. */
 function loggedError(error: unknown, secrets: Pick<Secrets, "maskText">): Error {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
   const masked = new Error(secrets.maskText(message));
@@ -41,7 +40,7 @@ function loggedError(error: unknown, secrets: Pick<Secrets, "maskText">): Error 
   return masked;
 }
 
-/** Returns whether an error is a fault of the runner itself. */
+/** Returns whether an error is a fault of the runner. */
 function isInternalError(error: unknown): boolean {
   return !(error instanceof WorkFailure || error instanceof ConnectError);
 }

@@ -3,7 +3,7 @@ import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import type { WorkClient } from "./connection.ts";
 
-/** Interval until the service has named one. */
+/** Interval until the service provides one. */
 const DEFAULT_INTERVAL_MS = 20_000;
 const CALL_MS = 10_000;
 

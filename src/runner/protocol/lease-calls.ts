@@ -13,7 +13,7 @@ import {
 
 type AgentReportRequest = MessageInitShape<typeof ReportAgentRequestSchema> & LeaseReference;
 
-/** The calls of the leases of one work loop, which are made for several of them at once. */
+/** Batches the calls of one work loop's leases. */
 export interface LeaseCalls {
   readonly client: WorkClient;
   readonly reports: CallBatcher<ReportChannel, void>;
@@ -21,11 +21,11 @@ export interface LeaseCalls {
   readonly agentReports: CallBatcher<AgentReportRequest, ReportAgentResponse>;
 }
 
-/** Maximum of the contract for the entries of ReportWorks and ReportAgents. */
+/** The contract's maximum for entries of ReportWorks and ReportAgents. */
 const MAX_REPORTS = 32;
-/** Maximum of the contract for RenewLeases. */
+/** The contract's maximum for entries of RenewLeases. */
 const MAX_RENEWALS = 64;
-/** A call has 4 MiB at most; sizes are estimates. */
+/** Below the limit of 4 MiB for a call, because sizes are estimates. */
 const MAX_BYTES = 3 * 1_024 * 1_024;
 
 export function createLeaseCalls(client: WorkClient, next: NextWork = NO_WORK): LeaseCalls {
@@ -82,7 +82,7 @@ async function reportAgents(client: WorkClient, reports: readonly AgentReportReq
   }
 }
 
-/** Returns the bytes of a message, about: those of its texts and bytes, and some for each value. */
+/** Estimates the size of a message in bytes: its texts and byte fields, and a few bytes for each value. */
 function approximateBytes(value: unknown): number {
   if (typeof value === "string") return 3 * value.length;
   if (value instanceof Uint8Array) return value.length;

@@ -17,7 +17,7 @@ const refusal = (code: Code, reason: ErrorReason) =>
   ]);
 const lost = refusal(Code.Aborted, ErrorReason.LEASE_LOST);
 
-/** A lease at a service with the given handlers; it holds for so long until the first answer. */
+/** A lease from a service with the given handlers, valid for `holdsMs` until the first response. */
 function leaseAt(service: Partial<ServiceImpl<typeof WorkService>>, holdsMs: number): Lease {
   const transport = createRouterTransport(({ service: add }) => add(WorkService, service));
   return new Lease(createLeaseCalls(createWorkClient(transport, "cr_run_x")), {
@@ -137,7 +137,7 @@ test("a call is repeated while the server is away", async () => {
       reportProgress: () => {
         calls++;
         if (calls === 1) throw new ConnectError("draining", Code.Unavailable);
-        // A connection that breaks is reported with the code of a lost lease, without its reason.
+        // A broken connection has the code of a lost lease, but not its reason.
         if (calls === 2) throw new ConnectError("connection reset", Code.Aborted);
         return { expiresAt: inMs(30_000) };
       },
@@ -195,10 +195,7 @@ test("a credential is asked for by the lease; none, or one that is withheld, is 
   lease.interrupt("lost");
 });
 
-/**
- * Follows the stream of inputs at a service with the given handlers, until it
- * ends behind an input that is called "last".
- */
+/** Follows the stream of inputs from a service with the given handlers, until it ends after an input called "last". */
 async function followed(
   streamInputs: ServiceImpl<typeof AgentWorkService>["streamInputs"],
   stops: () => boolean = () => false,

@@ -10,17 +10,16 @@ import type { LeaseCalls } from "./lease-calls.ts";
 import type { LeaseReference, Progress, ReportChannel, WaitingReport, WorkEnd } from "./work-reports.ts";
 
 /**
- * The cause that interrupts work.
+ * Why work is interrupted.
  *
- * - `stop`: the service asks for it.
- * - `rest`: the service asks for the slot of an agent that waits; it goes on in another process.
- * - `drain`: the runner shuts down; another one is to do the work.
- * - `lost`: the work belongs to another runner, or to none; nothing may be
- *   reported about it any more.
+ * - `stop`: the service requests it.
+ * - `rest`: the service requests the slot of a waiting agent, which continues in another process later.
+ * - `drain`: the runner shuts down; another runner does the work.
+ * - `lost`: the work belongs to another runner, or to none; nothing more may be reported.
  */
 export type Interruption = "stop" | "rest" | "drain" | "lost";
 
-/** The reason of a lease's signal. */
+/** The abort reason of a lease's signal. */
 export class WorkInterrupted extends Error {
   override readonly name = "WorkInterrupted";
   readonly interruption: Interruption;
@@ -31,21 +30,22 @@ export class WorkInterrupted extends Error {
   }
 }
 
-/** A stream is reopened after this time: it bounds how long a silently broken connection goes unnoticed. */
+/**
+ * Maximum lifetime of a stream, after which it is reopened. This bounds how long a silently broken connection goes
+ * unnoticed.
+ */
 const STREAM_MS = 120_000;
 /**
- * A lease is renewed at a third of its time, and at least this often, which
- * bounds how late a stop is noticed.
+ * Maximum interval between renewals, which bounds how late a stop is noticed. A lease is renewed after a third of its
+ * time if that is sooner.
  */
 const RENEWAL_MS = 5_000;
-/** The minimum: if the clocks of server and runner differ, a lease may appear to end before it began. */
+/** The minimum time of a lease: with clock skew between server and runner, it may appear to end before it began. */
 const MIN_LEASE_MS = 1_000;
 
 /**
- * The lease on one piece of work: renewed until the work is finished, or until
- * the lease is lost. Every call is repeated while the server is unreachable, as
- * long as the lease is valid. Reports are sent in their order, together with
- * those of other leases.
+ * The lease on one piece of work, renewed until the work is finished or the lease is lost. Retries every call while
+ * the server is unreachable and the lease is valid. Sends reports in order, batched with those of other leases.
  */
 export class Lease {
   readonly #calls: LeaseCalls;
@@ -53,9 +53,9 @@ export class Lease {
   readonly #channel: ReportChannel;
   #sending: Promise<void> | undefined;
   readonly #interrupted = new AbortController();
-  /** Aborted when the lease is finished or lost: no call is made any more. */
+  /** Aborted when the lease is finished or lost; no more calls are made. */
   readonly #over = new AbortController();
-  /** The end of the lease on the clock of performance.now(). */
+  /** When the lease expires, in the time of performance.now(). */
   #validUntil = 0;
 
   constructor(
@@ -69,18 +69,18 @@ export class Lease {
     void this.#renewUntilOver();
   }
 
-  /** Returns a signal that is aborted with a WorkInterrupted when the work must end now. */
+  /** Returns a signal that is aborted with a WorkInterrupted when the work must end. */
   get signal(): AbortSignal {
     return this.#interrupted.signal;
   }
 
-  /** Interrupts the work; of several causes the first one counts, unless the lease is lost. */
+  /** Interrupts the work. The first cause wins, but `lost` overrides it. */
   interrupt(interruption: Interruption): void {
     this.#interrupted.abort(new WorkInterrupted(interruption));
     if (interruption === "lost") this.#over.abort(new WorkInterrupted(interruption));
   }
 
-  /** Returns whether another runner may have the work by now. */
+  /** Returns whether another runner may have the work now. */
   get isLost(): boolean {
     return this.#over.signal.reason instanceof WorkInterrupted;
   }
@@ -98,9 +98,9 @@ export class Lease {
   }
 
   /**
-   * Reports on the agent's execution that the lease is on.
+   * Reports on the leased agent execution.
    *
-   * @returns the number of the block that the service accepted last
+   * @returns the number of the last block that the service accepted
    * @throws as {@link report}
    */
   async reportAgent(report: MessageInitShape<typeof ReportAgentRequestSchema>): Promise<bigint> {
@@ -111,7 +111,7 @@ export class Lease {
     return response.lastSequence;
   }
 
-  /** Applies a response about the lease: its new end, and a request to stop or to give the slot back. */
+  /** Applies a response about the lease: its new expiry, and a request to stop or to release the slot. */
   applyResponse({
     expiresAt,
     stop,
@@ -127,24 +127,24 @@ export class Lease {
   }
 
   /**
-   * Gives the work back. The lease is over once the service has taken it.
+   * Finishes the work. The lease ends once the service has accepted the result.
    *
-   * @throws WorkInterrupted when the lease was lost before
-   * @throws ConnectError when the service refuses the end: another one may be given
+   * @throws WorkInterrupted when the lease was already lost
+   * @throws ConnectError when the service rejects the result; the caller may send another one
    */
   async finish(end: WorkEnd): Promise<void> {
     await this.#send({ end, mayWait: false });
     this.#over.abort();
   }
 
-  /** Ends the renewals of a lease that is given up: the service notices when it expires. */
+  /** Stops renewing an abandoned lease; the service notices when it expires. */
   giveUp(): void {
     this.#over.abort();
   }
 
   /**
-   * Returns the credential that the work's executor has for a host, or why it is
-   * withheld, to be read by people; undefined without one.
+   * Returns the executor's credential for a host, or why it is withheld as a message for people; undefined without
+   * one.
    *
    * @throws as {@link report}
    */
@@ -162,8 +162,7 @@ export class Lease {
   }
 
   /**
-   * Makes a call of the lease's holder, and repeats it while the server is
-   * unreachable and the lease is valid.
+   * Makes a call for the lease's holder, and retries it while the server is unreachable and the lease is valid.
    *
    * @throws as {@link report}
    */
@@ -189,8 +188,8 @@ export class Lease {
   }
 
   /**
-   * Reads a stream of the lease's holder, and opens it again whenever it breaks
-   * off. It ends with the lease, and when `signal` is aborted.
+   * Reads a stream for the lease's holder, and reopens it whenever it breaks. Ends with the lease, and when `signal`
+   * is aborted.
    *
    * @throws ConnectError when the service refuses it
    */
@@ -208,7 +207,7 @@ export class Lease {
           failures = 0;
           yield message;
         }
-        // The response may ask the work to stop.
+        // The response may request a stop.
         await this.#renew();
       } catch (error) {
         if (end.aborted) return;

@@ -10,7 +10,7 @@ import { newInstance, type RunnerState, readState, writeState } from "./runner-s
 
 export interface RegistrationOptions {
   readonly transport: Transport;
-  /** The server, as the settings name it: a token is sent to no other. */
+  /** The server as named in the settings; its token is sent to no other server. */
   readonly server: string;
   /** The folder of the runner's state. */
   readonly stateDir: string;
@@ -19,24 +19,24 @@ export interface RegistrationOptions {
   /** The runner's description of itself. */
   readonly introduction: MessageInitShape<typeof RegisterRequestSchema>;
   readonly log: Log;
-  /** Ends the waiting for an unreachable server. */
+  /** Stops waiting for an unreachable server. */
   readonly signal: AbortSignal;
 }
 
 const CALL_MS = 10_000;
 
-/** Longest wait for another instance: it may have been stopped, which the server notices after 45 seconds. */
+/** Maximum wait for another instance, which may be stopped already: the server notices after 45 seconds. */
 const OTHER_INSTANCE_MS = 60_000;
 const OTHER_INSTANCE_PAUSE_MS = 5_000;
 const ANOTHER_INSTANCE =
   "another instance of this runner is at work, in another folder or on another machine: stop it, or create a runner of its own for this one";
 
 /**
- * Returns the runner's registration: that of an earlier start while its token is
- * valid, or a new one. Waits for an unreachable server.
+ * Returns the runner's registration: the stored one if its token is valid, otherwise a new one. Waits for an
+ * unreachable server.
  *
  * @throws RunnerError when the runner cannot register
- * @throws the reason of `signal` when that ended it
+ * @throws the reason of `signal` when it was aborted
  */
 export async function register(options: RegistrationOptions): Promise<RunnerState> {
   const { server, stateDir, log } = options;
@@ -61,18 +61,18 @@ const ADVICE =
 const NOT_REGISTERED = `the runner is not registered: ${ADVICE}`;
 const TOKEN_ENDED = `the runner's token holds no longer, since it has ended or the runner was deleted: ${ADVICE}`;
 
-/** Returns the error of a running runner whose token is not valid any more. */
+/** Returns the error of a running runner whose token is no longer valid. */
 export function invalidTokenError(): RunnerError {
   return new RunnerError(TOKEN_ENDED);
 }
 
 /**
- * Tells the server that the runner's program has started, so that the work of an earlier one, which was killed, is
- * leased again at once. Waits for an unreachable server, and while another instance lives.
+ * Reports the start of the runner's program to the server, which then makes the work of a killed earlier process
+ * available for lease at once. Waits for an unreachable server, and while another instance is alive.
  *
- * @returns the id of the instance for later calls; empty for a server that knows no instances
- * @throws RunnerError when another instance of the runner goes on living
- * @throws the reason of `signal` when that ended it
+ * @returns the instance id for later calls; empty for a server without instances
+ * @throws RunnerError when another instance of the runner stays alive
+ * @throws the reason of `signal` when it was aborted
  */
 export async function beginInstance(
   { token, instance }: RunnerState,
@@ -140,7 +140,7 @@ async function exchangeForToken(
   });
 }
 
-/** Repeats a call until the server answers, however long it is unreachable. */
+/** Retries a call until the server answers, for as long as it is unreachable. */
 async function retryUntilAnswered<T>(
   { server, log, signal }: Pick<RegistrationOptions, "server" | "log" | "signal">,
   call: (timeoutMs: number) => Promise<T>,

@@ -4,14 +4,14 @@ import { mkdir, open, readFile, realpath, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { RunnerError } from "./runner-error.ts";
 
-/** The stored facts about a runner's registration. */
+/** A runner's stored registration. */
 export interface RunnerState {
-  /** The server that it is registered at, as the settings name it. */
+  /** The server of the registration, as named in the settings. */
   readonly server: string;
   readonly runnerId: string;
-  /** The token, a secret: only the file's owner can read it. */
+  /** The token, a secret. Only the file's owner can read it. */
   readonly token: string;
-  /** The runner's instance: that of this folder, wherever its program is restarted. */
+  /** The runner's instance, which belongs to this folder and survives restarts. */
   readonly instance: RunnerInstance;
 }
 
@@ -19,22 +19,22 @@ export interface RunnerState {
 export interface RunnerInstance {
   /** A UUID. */
   readonly id: string;
-  /** The real path of the state folder that it was made for: a copy of the folder is another instance. */
+  /** The real path of the state folder of this instance: a copy of the folder is another instance. */
   readonly folder: string;
 }
 
 const FILE = "runner.json";
 
-/** Returns whether a runner has registered with this folder. */
+/** Returns whether the folder holds a runner's registration. */
 export function hasState(folder: string): boolean {
   return existsSync(join(folder, FILE));
 }
 
 /**
- * Reads the state; undefined for a runner that has not registered yet. A folder of an earlier release, and a copy of a
- * folder, gets an instance of its own.
+ * Reads the state; undefined for a runner that has not registered yet. Creates a new instance for a folder of an
+ * earlier release and for a copy of a folder.
  *
- * @throws RunnerError when the file cannot be used
+ * @throws RunnerError when the file is unusable
  */
 export async function readState(folder: string): Promise<RunnerState | undefined> {
   const file = join(folder, FILE);
@@ -57,7 +57,7 @@ export async function readState(folder: string): Promise<RunnerState | undefined
   throw new RunnerError(`${file} is damaged: remove it and register the runner again`);
 }
 
-/** Returns a new instance for a state folder, which is created. */
+/** Returns a new instance for a state folder, and creates the folder. */
 export async function newInstance(folder: string): Promise<RunnerInstance> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return { id: randomUUID(), folder: await realpath(folder) };
@@ -68,7 +68,7 @@ async function isOfFolder(instance: unknown, folder: string): Promise<boolean> {
   return typeof known?.id === "string" && known.folder === (await realpath(folder));
 }
 
-/** Writes the file atomically, so that it is complete after a crash; the folder is created. */
+/** Writes the file atomically, so that it is complete after a crash. Creates the folder. */
 export async function writeState(folder: string, state: RunnerState): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const draft = join(folder, `${FILE}.draft`);
@@ -83,7 +83,7 @@ export async function writeState(folder: string, state: RunnerState): Promise<vo
   await rename(draft, join(folder, FILE));
 }
 
-/** Returns the error without the file's text, which contains a token. */
+/** Parses the file; its error omits the file's text, which contains a token. */
 function parsed(text: string): Partial<Record<keyof RunnerState, unknown>> {
   try {
     return { ...JSON.parse(text) };

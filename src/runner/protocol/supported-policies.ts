@@ -12,7 +12,7 @@ import type { Isolation } from "../isolation/isolation.ts";
 import { NO_RULES, type PathRules } from "../isolation/path-rules.ts";
 import { WorkFailure } from "./work-failure.ts";
 
-/** Returns the policies that this runner keeps with a class of isolation, as it tells the service. */
+/** Returns the policies that this runner enforces with an isolation class, for the service. */
 export function keptPolicies({ name, keepsRules }: Pick<Isolation, "name" | "keepsRules">): RunnerPolicy[] {
   if (name === "container") {
     return [
@@ -34,11 +34,11 @@ export function keptPolicies({ name, keepsRules }: Pick<Isolation, "name" | "kee
 }
 
 /**
- * Returns the rules about files that a work's policies make, for a class that keeps those. Throws when policies apply in
- * the environment that this runner cannot enforce: no class watches what commands do, and containers alone run them in an image. A
- * policy that is switched off, or covers nothing, is supported by any runner.
+ * Returns the rules about files from a work's policies, for a class that enforces them. Throws when the environment
+ * has policies that this runner cannot enforce: no class watches what commands do, and only containers run them in an
+ * image. Any runner supports a policy that is switched off or covers nothing.
  *
- * @throws WorkFailure policy_unsupported, naming them
+ * @throws WorkFailure policy_unsupported, naming the policies
  */
 export function requireSupportedPolicies(
   policies: Policies | undefined,
@@ -46,7 +46,7 @@ export function requireSupportedPolicies(
 ): PathRules {
   if (!policies) return NO_RULES;
   const kept = policySet(keptPolicies({ name, keepsRules }));
-  // Who opens the way out of commands says what of it cannot be kept.
+  // The code that opens the network reports which egress rules it cannot enforce.
   const unkept = policiesWithout(neededByPolicies({ ...policies, egress: undefined }), kept);
   if (unkept !== 0) {
     const how =
@@ -70,12 +70,12 @@ export function requireSupportedPolicies(
   };
 }
 
-/** A command of a list for agents that is the name or the path of a program, without arguments. */
+/** A command in a policy's list for agents: the name or path of a program, without arguments. */
 const PROGRAM = /^(\/[^\s]+|[^\s/]+)$/;
 
 /**
- * Returns the rules about files for an agent, as {@link requireSupportedPolicies} does, with the programs that agents must
- * not start. What their list says about arguments only the agent's own program can keep.
+ * Returns the rules about files for an agent like {@link requireSupportedPolicies}, plus the programs that agents
+ * must not start. Only the agent's own program can enforce rules about arguments.
  *
  * @throws WorkFailure policy_unsupported
  */

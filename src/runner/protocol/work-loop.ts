@@ -9,40 +9,39 @@ import { invalidTokenError } from "./registration.ts";
 
 export interface WorkLoopOptions {
   readonly client: WorkClient;
-  /** The runner's instance; empty for none. */
+  /** The id of the runner's instance; empty for none. */
   readonly instanceId: string;
-  /** The kinds of work that are taken. */
+  /** The kinds of work to lease. */
   readonly kinds: readonly WorkKind[];
-  /** The number of pieces of work that are executed at the same time. */
+  /** The maximum number of concurrent pieces of work. */
   readonly slots: number;
-  /** The number of these that agents take; left out for none. */
+  /** The maximum number of these that may be agents; none when absent. */
   readonly agentSlots?: number;
-  /** True if agents that are defined by the API are taken. */
+  /** True to lease agents defined through the API. */
   readonly apiAgents?: boolean;
   /** Executes work to its end; never rejects. */
   readonly execute: (work: Work, lease: Lease) => Promise<void>;
   readonly log: Log;
-  /** Aborted when no more work is to be taken. */
+  /** Aborted when the loop must lease no more work. */
   readonly draining: AbortSignal;
-  /** The time that running work gets when the runner drains, in milliseconds. */
+  /** The grace period for running work when the runner drains, in milliseconds. */
   readonly graceMs: number;
 }
 
-/** Maximum of the contract for leases in one call (LeaseWorkRequest.max_leases). */
+/** The contract's maximum for leases in one call (LeaseWorkRequest.max_leases). */
 const MAX_LEASES = 32;
-/** The server answers within 20 seconds, with work or without. */
+/** Timeout of a poll: the server answers within 20 seconds, with or without work. */
 const POLL_MS = 40_000;
-/** A server that answers at once without work is not asked again at once. */
+/** Minimum interval between polls, for a server that answers at once without work. */
 const MIN_POLL_MS = 1_000;
-/** Interrupted work that has not ended by then is left to the end of its lease. */
+/** Maximum wait for interrupted work; after that, its lease is left to expire. */
 const MAX_END_MS = 15_000;
 
 /**
- * Takes work and executes it until the runner drains: then it takes no more, lets
- * running work end within the grace period, and gives the rest back.
+ * Leases and executes work until the runner drains. Then leases no more, lets running work end within the grace
+ * period, and releases the rest.
  *
- * @throws RunnerError when the runner's token is not valid any more; running
- *   work is given up
+ * @throws RunnerError when the runner's token is no longer valid; abandons running work
  */
 export async function poll(options: WorkLoopOptions): Promise<void> {
   const running = new Map<Lease, Promise<void>>();
@@ -84,10 +83,10 @@ async function fillSlots(
     running.set(lease, execution);
   };
   const accepted = { kinds: [...kinds], agentsWithEnvironment: true, instanceId, agentSlots, apiAgents };
-  // The slot of work that ends gets other work in the same call.
+  // A call that finishes work also leases new work for its slot.
   const calls = createLeaseCalls(client, {
     request(ended) {
-      // Work whose end was not taken keeps its slot.
+      // Work whose result was not accepted keeps its slot.
       const maxLeases = Math.min(ended, slots - running.size - asked + ended);
       if (maxLeases <= 0 || draining.aborted) return undefined;
       return { ...accepted, maxLeases, wait: durationFromMs(0) };
@@ -95,7 +94,7 @@ async function fillSlots(
     take: (works) => works.forEach(start),
   });
   let failures = 0;
-  /** Number of leases that a call under way may bring. */
+  /** Number of leases that the call in flight may return. */
   let asked = 0;
   while (!draining.aborted) {
     if (running.size >= slots) {
@@ -123,7 +122,7 @@ async function fillSlots(
   }
 }
 
-/** Resolves when everything has ended, or the time is over. */
+/** Resolves when all work has ended, or the time is over. */
 async function waitUntilEnded(running: ReadonlyMap<Lease, Promise<void>>, withinMs: number): Promise<void> {
   if (running.size === 0) return;
   const over = new AbortController();

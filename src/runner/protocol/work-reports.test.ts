@@ -21,7 +21,7 @@ const goesOn = () => ({ expiresAt: inMs(60_000), stop: false });
 const begun = { steps: [{ stepIndex: 0, state: State.RUNNING }] };
 const ended = { steps: [{ stepIndex: 0, state: State.DONE }] };
 
-/** Leases at a service with the given handlers. */
+/** Leases from a service with the given handlers. */
 function leasesAt(
   service: Partial<ServiceImpl<typeof WorkService>>,
   count: number,
@@ -35,7 +35,7 @@ function leasesAt(
   );
 }
 
-/** A service that keeps every report, and agrees to all of them. */
+/** A service that records every report and accepts all of them. */
 function agreeing() {
   const requests: ReportWorksRequest[] = [];
   const service: Partial<ServiceImpl<typeof WorkService>> = {
@@ -80,7 +80,7 @@ test("each move says how long it has waited to be sent", async () => {
   const { requests, service } = agreeing();
   const [lease, other] = leasesAt(service, 2) as [Lease, Lease];
   const before = performance.now();
-  // Sent 20 ms later at the earliest: nothing hurries it.
+  // Sent after 20 ms at the earliest: nothing triggers it sooner.
   await Promise.all([lease.report(begun, { mayWait: true }), other.report(begun, { mayWait: true })]);
   const ago = requests[0]?.reports[0]?.progress?.steps[0]?.ago;
   expect(ago && durationMs(ago)).toBeGreaterThanOrEqual(15);
@@ -154,7 +154,7 @@ test("a lost lease among others is lost alone, and an unreachable server keeps t
   ]);
   const [kept, gone] = leasesAt(
     {
-      // A report that goes alone is sent by the call for one lease.
+      // A single report uses the call for one lease.
       reportProgress: ({ leaseId }) => {
         if (leaseId === idOf(1)) throw lost;
         sent.push([leaseId.at(-1), [State.RUNNING], false]);

@@ -37,51 +37,51 @@ export interface WorkEnd {
   readonly outcome: FinishWorkRequest_Outcome;
   readonly failure?: MessageInitShape<typeof FailureSchema>;
   readonly warnings?: MessageInitShape<typeof FailureSchema>[];
-  /** The push that people must approve before the work goes on. */
+  /** The push that people must approve before the work continues. */
   readonly push?: MessageInitShape<typeof FinishWorkRequest_StepPushSchema>;
 }
 
-/** Progress or an end that waits to be sent. */
+/** Progress or an end that is waiting to be sent. */
 export interface WaitingReport {
   readonly progress?: Progress;
   readonly end?: WorkEnd;
-  /** When it happened, on the clock of performance.now(). */
+  /** When it happened, in the time of performance.now(). */
   readonly at: number;
-  /** True when it may wait for others. */
+  /** True if it may wait for others. */
   readonly mayWait: boolean;
   /** Called with the response to progress, or with undefined once the work is finished. */
   readonly resolve: (response: ReportProgressResponse | undefined) => void;
   readonly reject: (cause: unknown) => void;
 }
 
-/** The reports of one lease in their order; what waits when the lease's turn comes is sent as one. */
+/** The reports of one lease in order; all waiting reports are sent as one. */
 export interface ReportChannel {
   readonly name: LeaseReference;
   readonly waiting: WaitingReport[];
 }
 
-/** Replaces work that ends: the call that ends it leases more. */
+/** Replaces finished work: the call that finishes it leases more. */
 export interface NextWork {
-  /** Returns what to ask for when so many works end; undefined for nothing. */
+  /** Returns the lease request to send when `ended` pieces of work end; undefined to lease nothing. */
   request(ended: number): MessageInitShape<typeof LeaseWorkRequestSchema> | undefined;
-  /** Takes the work that was leased, before the executions of the others learn of their end. */
+  /** Receives the newly leased work, before the finished executions learn of their end. */
   take(works: readonly Work[]): void;
 }
 
 export const NO_WORK: NextWork = { request: () => undefined, take: () => undefined };
 
-/** Maximums of the contract for one report. */
+/** The contract's maximums for one report. */
 const MAX_STEPS = 50;
 const MAX_LOGS = 16;
-/** Maximum of the contract for StepProgress.ago. */
+/** The contract's maximum for StepProgress.ago. */
 const MAX_AGO_MS = 30_000;
 
 /**
- * Sends what waits in channels in one call. What the service refuses is sent again by itself, report
- * by report, so that one that is refused fails alone.
+ * Sends the waiting reports of channels in one call. If the service refuses a combined report, sends its parts one by
+ * one, so that only the refused one fails.
  *
- * @returns for each channel a rejection when the server could not be reached or the lease is lost:
- *   what was not sent waits again
+ * @returns for each channel a rejection when the server was unreachable or the lease is lost; unsent reports wait
+ *   again
  */
 export async function sendReports(
   client: WorkClient,
@@ -124,7 +124,7 @@ interface Part {
   readonly reports: readonly WaitingReport[];
 }
 
-/** Takes what one report can hold, from the first that waits. */
+/** Takes as many waiting reports as fit in one, from the first. */
 function takeReports({ waiting }: ReportChannel): WaitingReport[] {
   let [count, steps, logs, hasEnvironment] = [0, 0, 0, false];
   for (const { progress, end } of waiting) {
@@ -139,7 +139,7 @@ function takeReports({ waiting }: ReportChannel): WaitingReport[] {
   return waiting.splice(0, count);
 }
 
-/** Sends the reports one after the other, each in a call of its own. */
+/** Sends the reports one after the other, each in its own call. */
 async function sendSingly(client: WorkClient, part: Part): Promise<PromiseSettledResult<void>> {
   const { name } = part.channel;
   for (const [index, report] of part.reports.entries()) {
