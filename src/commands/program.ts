@@ -1,4 +1,3 @@
-import tab from "@bomb.sh/tab/commander";
 import { Command } from "commander";
 import { ConfigError, readConfig, SETTINGS } from "../config/config.ts";
 import { StoreUnavailable } from "../store/store.ts";
@@ -12,6 +11,7 @@ import {
 import { declareAccount } from "./definitions/declare-account.ts";
 import { declareAgent } from "./definitions/declare-agent.ts";
 import { declareApproval } from "./definitions/declare-approval.ts";
+import { declareCompletion } from "./definitions/declare-completion.ts";
 import { declareData } from "./definitions/declare-data.ts";
 import { declareFiles } from "./definitions/declare-files.ts";
 import { declareInstall } from "./definitions/declare-install.ts";
@@ -112,10 +112,6 @@ ${Object.values(SETTINGS)
   declarePrebuild(program, terminal);
   declareWebhook(program, terminal);
   declareFiles(program, terminal);
-  // Last: it completes what is declared by now.
-  tab(program, { completionCommandName: "completion" });
-  program.commands
-    .find((command) => command.name() === "completion")
-    ?.description("print a completion script for a shell, to be sourced in the shell's startup file");
+  declareCompletion(program, terminal);
   return program;
 }

@@ -50,13 +50,17 @@ export function boolean(text: string): boolean {
   if (text !== "true" && text !== "false") throw new Error(`must be true or false, not "${text}"`);
   return text === "true";
 }
+/** What shells complete. */
+boolean.choices = ["true", "false"];
 
-export function oneOf<T extends string>(allowed: readonly T[]): (text: string) => T {
-  return (text) => {
+/** Returns a reader with its choices, which shells complete. */
+export function oneOf<T extends string>(allowed: readonly T[]) {
+  const read = (text: string) => {
     const found = allowed.find((each) => each === text);
     if (found === undefined) throw new Error(`must be one of ${allowed.join(", ")}, not "${text}"`);
     return found;
   };
+  return Object.assign(read, { choices: allowed });
 }
 
 export function baseUrl(text: string): string {

@@ -12,7 +12,7 @@ export interface Setting<T> {
    * Reads a value.
    * @throws Error with a message that completes "--port ..."
    */
-  readonly read: (text: string) => T;
+  readonly read: ((text: string) => T) & { readonly choices?: readonly string[] };
 }
 
 export const setting = <T>(value: Setting<T>): Setting<T> => value;

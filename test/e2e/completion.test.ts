@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { beforeAll, expect, test } from "@jest/globals";
 import { PROGRAMS, ROOT, runProgram, terminalEnvironment, testUnless, testWith } from "../harness/program.ts";
-import { runCommand, temporaryFolder } from "../harness/server.ts";
+import { runCommand, runHostedCommand, temporaryFolder } from "../harness/server.ts";
 
 /** The terminal of a user who has `chartroom` on the path. */
 let env: Record<string, string | undefined>;
@@ -92,6 +92,7 @@ testWith("fish")("fish completes commands, and the values of an option", async (
     "rotate",
   ]);
   expect(await completed("chartroom runner ")).toEqual(["create", "list"]);
+  expect(await completed("chartroom restore tsconf")).toEqual(["tsconfig.json"]);
   expect(await completed("chartroom approval list --state ")).toEqual([
     "approved",
     "cancelled",
@@ -108,13 +109,39 @@ testWith("zsh")("zsh completes options and their values", async () => {
     zpty -b shell zsh -f -i
     zpty -w shell 'autoload -Uz compinit; compinit -u -D; source <(chartroom completion zsh); print ready$((1+1))'
     zpty -r shell seen '*ready2*'
-    zpty -w -n shell $'print typed$((1+1)) chartroom; chartroom run list --ph\\t stop\\t --help\\n'
-    zpty -r shell seen '*--phase*stopped*--help*'
+    zpty -w -n shell $'print typed$((1+1)) chartroom; chartroom run list --ph\\t \\tstop\\t --help; chartroom restore tsconf\\t\\n'
+    zpty -r shell seen '*--phase*stopped*--help*tsconfig.json*'
     print -r -- "$seen"
     zpty -d shell`;
   const { code, stdout, stderr } = await runProgram("zsh", ["-f", "-c", script], { env });
   expect([code, stderr]).toEqual([0, ""]);
   expect(stdout).toMatch(/--phase.* stopped/s);
+  // Behind the values there is no empty description.
+  expect(stdout).not.toMatch(/pending +--\s/);
+});
+
+test.each([
+  ["a value behind another of the same option", ["run", "list", "--phase", "pending", "st"], ["stopped"]],
+  ["the value of an option behind an equals sign", ["run", "list", "--phase=w"], ["waiting"]],
+  ["a command below help", ["help", "run", "st"], ["start", "stop"]],
+  ["a value of a setting", ["serve", "--log-level", "e"], ["error"]],
+  ["an option behind arguments", ["workflow", "start", "Count lines", "--wa"], ["--watch"]],
+  ["no command behind an argument", ["run", "watch", "ID", ""], []],
+  ["no option behind --", ["run", "send", "ID", "--", "--"], []],
+])("completes %s", async (_, words, expected) => {
+  const { stdout } = await runHostedCommand(["complete", "--", ...words]);
+  const lines = stdout.trimEnd().split("\n");
+  expect(lines.map((line) => line.split("\t")[0])).toEqual([...expected, ":4"]);
+});
+
+test.each([
+  [["restore", ""], ":0"],
+  [["apply", "-f", ""], ":0"],
+  [["serve", "--data-dir", ""], ":16"],
+  [["export", ""], ":16"],
+  [["run", "files", "ID", ""], ":4"],
+])("leaves the paths of %j to the shell", async (words, directive) => {
+  expect((await runHostedCommand(["complete", "--", ...words])).stdout).toBe(`${directive}\n`);
 });
 
 test("other shells are refused, and the ones there are named", async () => {

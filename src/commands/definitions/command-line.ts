@@ -8,6 +8,7 @@ import type { ProcessFigures } from "../../metrics/process-metrics.ts";
 import type { SignalGroup } from "../../runner/process/process-group.ts";
 import type { WhenInterrupted } from "../folders/interrupted.ts";
 import { StartError } from "../start-error.ts";
+import { completeWith } from "../terminal/completion.ts";
 import { widthOf } from "../terminal/terminal-width.ts";
 
 /** The flags of the server's settings as the command line gives them. */
@@ -68,7 +69,8 @@ export function flagOf({ flag, argument }: Setting<unknown>): string {
 export function withSettings(command: Command, table: SettingTable): Command {
   for (const setting of Object.values(table)) {
     const facts = [setting.env, setting.default && `default ${setting.default}`].filter(Boolean).join(", ");
-    command.addOption(new Option(flagOf(setting), `${setting.help} (${facts})`));
+    const option = new Option(flagOf(setting), `${setting.help} (${facts})`);
+    command.addOption(completeWith(option, setting.read.choices ?? []));
   }
   return command;
 }

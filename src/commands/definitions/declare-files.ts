@@ -95,7 +95,7 @@ export function declareFiles(program: Command, terminal: Terminal): void {
 
 function planOptions(command: Command): Command {
   return command
-    .requiredOption("-f, --file <path>", "a folder of files in YAML or JSON, or one such file")
+    .requiredOption("-f, --file <file or folder>", "a folder of files in YAML or JSON, or one such file")
     .option("--adopt", "take resources of the same name that no folder owns")
     .option("--prune", "remove what the folder owns and its files do not describe")
     .option("--json", "print a JSON object: owner, changes, unchanged and unowned");

@@ -1,0 +1,32 @@
+import type { Command } from "commander";
+import { type Completion, complete } from "../terminal/completion.ts";
+import type { Terminal } from "./command-line.ts";
+
+/** The directives of the completion scripts: what the shell completes where there are no words. */
+const DIRECTIVES: Readonly<Record<Completion["fallback"], number>> = { none: 4, files: 0, folders: 16 };
+
+/** Declares `chartroom completion`, and the hidden command that its scripts call. */
+export function declareCompletion(program: Command, terminal: Terminal): void {
+  program
+    .command("completion")
+    .description("print a completion script for a shell, to be sourced in the shell's startup file")
+    .addArgument(
+      program.createArgument("<shell>", "the shell").choices(["zsh", "bash", "fish", "powershell"]),
+    )
+    .action(async (shell: string) => {
+      const { script } = await import("@bomb.sh/tab");
+      script(shell, "chartroom", "chartroom");
+    });
+  program
+    .command("complete", { hidden: true })
+    .description("print what completes a command line: complete -- WORD...")
+    .argument("[words...]", "the words behind the name of the program, the last of which is completed")
+    .action((words: string[]) => {
+      const { words: found, fallback } = complete(program, words);
+      const lines = found.map(({ value, description }) =>
+        description === "" ? `${value}\n` : `${value}\t${description}\n`,
+      );
+      const directive = found.length === 0 ? DIRECTIVES[fallback] : DIRECTIVES.none;
+      terminal.print(`${lines.join("")}:${directive}\n`);
+    });
+}
