@@ -401,6 +401,15 @@ describe("a request", () => {
     ["GET", `/Users${filtered("userName eq a")}`, undefined, 400, "invalidFilter"],
     ["GET", `/Groups${filtered('members eq "a"')}`, undefined, 400, "invalidFilter"],
     ["GET", "/Users?count=ten", undefined, 400, "invalidValue"],
+    ["GET", "/Users?attributes=id&excludedAttributes=name", undefined, 400, "invalidValue"],
+    ["GET", "/Groups?attributes=display%20Name", undefined, 400, "invalidValue"],
+    [
+      "PATCH",
+      `/Users/${v7()}?excludedAttributes=members[value]`,
+      { Operations: [{ op: "remove", path: "externalId" }] },
+      400,
+      "invalidValue",
+    ],
     ["POST", "/Users", "{", 400, "invalidSyntax"],
     ["POST", "/Users", [], 400, "invalidSyntax"],
     ["POST", "/Users", {}, 400, "invalidValue"],
@@ -467,7 +476,94 @@ describe("a request", () => {
     expect(await page("?startIndex=5&count=2")).toEqual([5, 1, 5, ids.slice(4)]);
     expect(await page("?startIndex=-3&count=0")).toEqual([1, 0, 5, []]);
     expect(await page("?startIndex=6")).toEqual([6, 0, 5, []]);
-    expect(await page("?count=9999")).toEqual([1, 5, 5, ids]);
+    expect(await page("?startIndex=0&count=-1")).toEqual([1, 0, 5, []]);
+    for (const most of ["9999", "99999999999999999999"])
+      expect(await page(`?count=${most}`)).toEqual([1, 5, 5, ids]);
+    expect(await page("?startIndex=99999999999999999999")).toEqual([2 ** 31, 0, 5, []]);
+  });
+
+  test("returns the attributes of a user that it asks for, and always its id and schemas", async () => {
+    const user = await createUser(address(), { displayName: "Ann Example", externalId: "ann" });
+    const { id, schemas, userName } = user;
+    const get = async (query: string) => (await scim("GET", `/Users/${id}?${query}`)).body;
+    expect(await get("attributes=USERNAME, externalid")).toEqual({
+      schemas,
+      id,
+      userName,
+      externalId: "ann",
+    });
+    expect(await get(`attributes=${USER}:userName,emails.value,nothing`)).toEqual({
+      schemas,
+      id,
+      userName,
+      emails: [{ value: userName }],
+    });
+    expect(await get("attributes=name.familyName")).toEqual({ schemas, id, name: {} });
+    const { displayName: _, active: __, ...others } = user;
+    const excluded = await get("excludedAttributes=id,schemas,displayName,active,emails.type,emails.primary");
+    expect(excluded).toEqual({ ...others, emails: [{ value: userName }] });
+    expect(await get("attributes=")).toEqual(user);
+    const list = await scim("GET", `/Users${filtered('externalId eq "ann"')}&attributes=active`);
+    expect(list.body.Resources).toEqual([{ schemas, id, active: true }]);
+    const changed = await scim("PATCH", `/Users/${id}?attributes=active`, {
+      schemas: [PATCH],
+      Operations: [{ op: "replace", path: "active", value: false }],
+    });
+    expect(changed.body).toEqual({ schemas, id, active: false });
+    const other = await scim("POST", "/Users?attributes=active", { userName: address() });
+    expect([other.location, other.body]).toEqual([
+      `${server.url}/scim/v2/Users/${other.body.id}`,
+      { schemas, id: other.body.id, active: true },
+    ]);
+  });
+
+  test("returns the attributes of a group that it asks for", async () => {
+    const user = await createUser();
+    const displayName = `Chosen ${v7()}`;
+    const members = [{ value: user.id }];
+    const { id, schemas } = (await scim("POST", "/Groups", { displayName, members })).body;
+    const get = async (query: string) => (await scim("GET", `/Groups/${id}?${query}`)).body;
+    expect(await get("attributes=displayName")).toEqual({ schemas, id, displayName });
+    expect(await get("attributes=members.value")).toEqual({ schemas, id, members });
+    expect(Object.keys(await get("excludedAttributes=members,meta"))).toEqual([
+      "schemas",
+      "id",
+      "displayName",
+    ]);
+    const [listed] = (await scim("GET", `/Groups${filtered(`id eq "${id}"`)}&attributes=members`)).body
+      .Resources;
+    expect(listed).toEqual({
+      schemas,
+      id,
+      members: [expect.objectContaining({ value: user.id, type: "User" })],
+    });
+  });
+
+  test.each([
+    ["replaces members by null", { op: "replace", path: "members", value: null }],
+    ["replaces members by an empty list", { op: "replace", path: "members", value: [] }],
+    ["replaces members by null without a path", { op: "replace", value: { members: null } }],
+    ["removes members", { op: "remove", path: "members" }],
+    ["removes members, with null as the value", { op: "remove", path: "members", value: null }],
+  ])("that %s empties a group", async (_, operation) => {
+    const members = [{ value: (await createUser()).id }, { value: (await createUser()).id }];
+    const { id } = (await scim("POST", "/Groups", { displayName: `Emptied ${v7()}`, members })).body;
+    const { status, body } = await patch(`/Groups/${id}`, operation);
+    expect([status, body.members]).toEqual([200, []]);
+  });
+
+  test("that adds or removes no members changes none, and none removes a name", async () => {
+    const members = [{ value: (await createUser()).id }];
+    const { id } = (await scim("POST", "/Groups", { displayName: `Kept ${v7()}`, members })).body;
+    for (const op of ["add", "remove"])
+      expect((await patch(`/Groups/${id}`, { op, path: "members", value: [] })).body.members).toHaveLength(1);
+    const added = await patch(`/Groups/${id}`, { op: "add", path: "members", value: null });
+    expect(added.body.members).toHaveLength(1);
+    for (const [path, attribute] of [
+      [`/Groups/${id}`, "displayName"],
+      [`/Users/${members[0]?.value}`, "userName"],
+    ] as const)
+      expect(await failure(patch(path, { op: "remove", path: attribute }))).toEqual([400, "mutability"]);
   });
 
   test("of discovery is answered", async () => {

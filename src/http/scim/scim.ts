@@ -95,7 +95,11 @@ const SCIM_TYPES: Readonly<Partial<Record<ErrorReason, string>>> = {
   [ErrorReason.VALUE_UNUSABLE]: "invalidValue",
   [ErrorReason.VALUE_TAKEN]: "uniqueness",
 };
-const FIELD_TYPES: Readonly<Record<string, string>> = { filter: "invalidFilter", path: "invalidPath" };
+const FIELD_TYPES: Readonly<Record<string, string>> = {
+  filter: "invalidFilter",
+  path: "invalidPath",
+  mutability: "mutability",
+};
 
 function writeScimError(res: HttpResponse, record: CallRecord, error: ConnectError): Promise<void> {
   const [detail] = error.findDetails(ErrorDetailSchema);

@@ -1,6 +1,6 @@
 import { valueUnusable } from "../../error.ts";
 import { isGroupName, MAX_GROUP_MEMBERS } from "../group/group.ts";
-import { attributesOf, type PatchChange, type ScimResource, textOf } from "./scim-json.ts";
+import { attributesOf, type PatchChange, requiredAttribute, type ScimResource, textOf } from "./scim-json.ts";
 
 /** A group as SCIM shows it. */
 export interface ScimGroup {
@@ -45,7 +45,8 @@ export function patchedGroupValues(
     const [, one] = ONE_MEMBER.exec(path) ?? [];
     if (one !== undefined && op === "remove") memberIds.delete(one);
     else if (path === "members") changeMembers(memberIds, op, value);
-    else if (path === "displayname" && op !== "remove") displayName = groupNameOf(value);
+    else if (path === "displayname" && op === "remove") throw requiredAttribute("displayName");
+    else if (path === "displayname") displayName = groupNameOf(value);
     else if (path === "externalid") externalId = op === "remove" ? "" : (textOf("externalId", value) ?? "");
     // Some providers repeat the id among the attributes to replace.
     else if (path !== "id" && path !== "schemas")
@@ -55,8 +56,10 @@ export function patchedGroupValues(
 }
 
 function changeMembers(memberIds: Set<string>, op: PatchChange["op"], value: unknown): void {
-  if (op === "replace" || (op === "remove" && value === undefined)) memberIds.clear();
-  if (op === "remove" && value === undefined) return;
+  // Null means no value, as an empty list does (RFC 7643, 2.5).
+  const hasValue = value !== undefined && value !== null;
+  if (op === "replace" || (op === "remove" && !hasValue)) memberIds.clear();
+  if (!hasValue) return;
   for (const id of memberIdsOf(value)) {
     if (op === "remove") memberIds.delete(id);
     else memberIds.add(id);

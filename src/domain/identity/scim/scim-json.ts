@@ -70,6 +70,11 @@ export function patchChanges(body: unknown): PatchChange[] {
   });
 }
 
+/** Returns the error for a PATCH that removes what a resource must have (RFC 7644, 3.5.2.2). */
+export function requiredAttribute(name: string): DomainError {
+  return valueUnusable("mutability", `${name} cannot be removed`);
+}
+
 /** The condition of a filter: an attribute in lower case, and the text that it equals. */
 export interface ScimFilter {
   readonly attribute: string;
@@ -119,10 +124,12 @@ export function scimPage(query: URLSearchParams): { readonly startIndex: number;
 function numberOf(query: URLSearchParams, name: string, otherwise: number): number {
   const text = query.get(name);
   if (text === null) return otherwise;
-  if (/^-?\d{1,9}$/.test(text)) return Number(text);
+  // Larger numbers are as good as this one: no list is as long.
+  if (/^[+-]?\d+$/.test(text)) return Math.min(Number(text), 2 ** 31);
   throw valueUnusable(name, `${name} must be a whole number`);
 }
 
-function nameOf(name: string): string {
+/** Returns the name of an attribute in lower case, without the prefix of a core schema. */
+export function nameOf(name: string): string {
   return name.toLowerCase().replace(CORE_PREFIX, "");
 }

@@ -5,6 +5,7 @@ import {
   attributesOf,
   booleanOf,
   type PatchChange,
+  requiredAttribute,
   type ScimResource,
   textOf,
 } from "./scim-json.ts";
@@ -71,7 +72,8 @@ export function patchedUserValues(
 
 function patched(values: ScimUserValues, { op, path, value }: PatchChange, hasName: boolean): ScimUserValues {
   if (op === "remove") {
-    if (path === "username" || path === "active") throw valueUnusable("path", `${path} cannot be removed`);
+    if (path === "username") throw requiredAttribute("userName");
+    if (path === "active") throw valueUnusable("path", "active cannot be removed");
     return path === "externalid" ? { ...values, externalId: "" } : values;
   }
   switch (path) {

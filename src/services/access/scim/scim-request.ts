@@ -1,5 +1,11 @@
 import { notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
+import {
+  type AttributeSelection,
+  isSelected,
+  selectAttributes,
+  selectionOf,
+} from "../../../domain/identity/scim/scim-attributes.ts";
 import { scimGroupJson } from "../../../domain/identity/scim/scim-group.ts";
 import { type ScimResource, scimFilter, scimPage } from "../../../domain/identity/scim/scim-json.ts";
 import { scimUserJson } from "../../../domain/identity/scim/scim-user.ts";
@@ -94,7 +100,9 @@ async function users({
   location,
   readJson,
 }: ScimRequest): Promise<ScimAnswer> {
-  const json = (user: Parameters<typeof scimUserJson>[0]) => scimUserJson(user, location);
+  const selection = selectionOf(query);
+  const whole = (user: Parameters<typeof scimUserJson>[0]) => scimUserJson(user, location);
+  const json = (user: Parameters<typeof scimUserJson>[0]) => selectAttributes(whole(user), selection);
   switch (`${method} ${id === "" ? "all" : "one"}`) {
     case "GET all": {
       const { startIndex, count } = scimPage(query);
@@ -103,7 +111,7 @@ async function users({
       return { status: 200, body: listOf(found.resources.map(json), found.total, startIndex) };
     }
     case "POST all":
-      return created(json(await createScimUser(options, caller, await readJson())));
+      return created(whole(await createScimUser(options, caller, await readJson())), selection);
     case "GET one":
       return { status: 200, body: json(await getScimUser(options, caller, id)) };
     case "PUT one":
@@ -127,8 +135,10 @@ async function groups({
   location,
   readJson,
 }: ScimRequest): Promise<ScimAnswer> {
-  const withMembers = !(query.get("excludedAttributes") ?? "").toLowerCase().split(",").includes("members");
-  const json = (group: Parameters<typeof scimGroupJson>[0]) => scimGroupJson(group, location, withMembers);
+  const selection = selectionOf(query);
+  const withMembers = isSelected(selection, "members");
+  const whole = (group: Parameters<typeof scimGroupJson>[0]) => scimGroupJson(group, location, withMembers);
+  const json = (group: Parameters<typeof scimGroupJson>[0]) => selectAttributes(whole(group), selection);
   switch (`${method} ${id === "" ? "all" : "one"}`) {
     case "GET all": {
       const { startIndex, count } = scimPage(query);
@@ -137,7 +147,7 @@ async function groups({
       return { status: 200, body: listOf(found.resources.map(json), found.total, startIndex) };
     }
     case "POST all":
-      return created(json(await createScimGroup(options, caller, await readJson())));
+      return created(whole(await createScimGroup(options, caller, await readJson())), selection);
     case "GET one":
       return { status: 200, body: json(await getScimGroup(options, caller, id, withMembers)) };
     case "PUT one":
@@ -162,8 +172,8 @@ function listOf(resources: readonly object[], totalResults: number, startIndex: 
   };
 }
 
-function created(body: ScimResource): ScimAnswer {
-  return { status: 201, body, location: body.meta.location };
+function created(resource: ScimResource, selection: AttributeSelection): ScimAnswer {
+  return { status: 201, body: selectAttributes(resource, selection), location: resource.meta.location };
 }
 
 function wrongMethod(allowed: string): ScimAnswer {
