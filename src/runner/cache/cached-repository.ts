@@ -4,16 +4,16 @@ import type { Log } from "../../log.ts";
 import { Mutex } from "../process/mutex.ts";
 import { copyPackFiles, type PackFile, readPackFiles } from "./pack-files.ts";
 
-/** The branches and tags of a remote at one time, and the packs with all that they reach. */
+/** A remote's branches and tags at one point in time, and the packs with all objects that they reach. */
 export interface CachedState {
   /** The branches and tags, in the form of the file `packed-refs`. */
   readonly refs: string;
   readonly files: readonly PackFile[];
-  /** True if git has checked the packs since this process began. */
+  /** True if git has checked the packs since this process started. */
   readonly isChecked: boolean;
 }
 
-/** Errors of a machine that has no more space or files to give. */
+/** Error codes of a machine that is out of disk space or file descriptors. */
 const LACKS: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE"]);
 
 /** The file that describes the state; it is replaced atomically. */
@@ -25,16 +25,16 @@ export interface CachedRepositoryOptions {
   /** The state that the folder describes; undefined for an empty cache. */
   readonly state: CachedState | undefined;
   /**
-   * Runs `write`, which adds so many bytes, once other repositories have made room
-   * for them. Returns false where they cannot.
+   * Evicts other repositories to make room for `bytes`, then runs `write`, which adds them. Returns false, without
+   * running `write`, when there is not enough room.
    */
   readonly withRoom: (bytes: number, write: () => Promise<void>) => Promise<boolean>;
   readonly log: Pick<Log, "warn">;
 }
 
 /**
- * The cached objects of one remote, for one credential: a folder of packs. Git
- * never runs in it, and nothing but the packs and their description is read.
+ * The cached objects of one remote for one credential: a folder of packs. Git
+ * never runs in it, and only the packs and their description are read.
  */
 export class CachedRepository {
   readonly #options: CachedRepositoryOptions;
@@ -42,7 +42,7 @@ export class CachedRepository {
   #state: CachedState | undefined;
   #users = 0;
   #hasLeftovers = false;
-  /** True once git found fault with the remote's objects: they are not cached. */
+  /** True once git has rejected the remote's objects, which are then not cached. */
   isUnfit = false;
 
   constructor(options: CachedRepositoryOptions) {
@@ -50,7 +50,7 @@ export class CachedRepository {
     this.#state = options.state;
   }
 
-  /** Returns the present state; undefined for an empty cache. */
+  /** Returns the current state; undefined for an empty cache. */
   get state(): CachedState | undefined {
     return this.#state;
   }
@@ -63,7 +63,7 @@ export class CachedRepository {
     return this.#users > 0;
   }
 
-  /** Runs `work`, during which no file of a state is removed. */
+  /** Runs `work`. No pack of an older state is removed while it runs. */
   async use<T>(work: () => Promise<T>): Promise<T> {
     this.#users++;
     try {
@@ -76,23 +76,21 @@ export class CachedRepository {
   }
 
   /**
-   * Runs `write` while no other writer does.
+   * Runs `write` as the only writer.
    *
-   * @throws the reason of `signal` when that is aborted while it waits
+   * @throws the reason of `signal` when the signal is aborted during the wait
    */
   exclusively<T>(signal: AbortSignal | undefined, write: () => Promise<T>): Promise<T> {
     return this.#writers.run(write, signal);
   }
 
   /**
-   * Copies the packs of a state into an empty folder. A state whose packs are not
-   * what git has checked is thrown away.
+   * Copies the packs of a state into an empty folder. Discards the state if its packs differ from those that git has
+   * checked.
    *
-   * @param check throws unless git finds the copies whole; called for a state that
-   *   is not checked
-   * @returns whether the packs are in the folder; it stays empty otherwise
-   * @throws what ended the copy without a word about the cache: the reason of
-   *   `signal`, or a full disk
+   * @param check throws if git finds the copies damaged; called only for a state that is not checked
+   * @returns true if the packs are in the folder; otherwise the folder stays empty
+   * @throws errors that do not concern the cache: the reason of `signal`, or a lack of disk space or file descriptors
    */
   async copyTo(
     packs: string,
@@ -110,16 +108,15 @@ export class CachedRepository {
       if (LACKS.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
       await rm(packs, { recursive: true, force: true });
       await mkdir(packs);
-      // Where another writer has replaced the state meanwhile, nothing is wrong.
+      // If another writer has replaced the state in the meantime, the cache is fine.
       if (state === this.#state) await this.#throwAway(error);
       return false;
     }
   }
 
   /**
-   * Makes the packs of a folder the content of the cache, as far as there is room.
-   * A failure is in the log only. To be called by a writer, when git has checked
-   * the packs, and before a command may have changed them.
+   * Replaces the content of the cache with the packs of a folder. Empties the cache if they do not fit. A failure is
+   * only logged. Call it as a writer, after git has checked the packs and before a command could change them.
    *
    * @param refs in the form of the file `packed-refs`
    */
@@ -137,7 +134,7 @@ export class CachedRepository {
     }
   }
 
-  /** Removes all that is cached. */
+  /** Empties the cache. */
   async remove(): Promise<void> {
     this.#state = undefined;
     await rm(this.#options.folder, { recursive: true, force: true });
@@ -161,13 +158,13 @@ export class CachedRepository {
     await this.remove();
   }
 
-  /** Records the time for the next start, which has to know the least recently used. */
+  /** Records the time of use, so that the order for eviction survives a restart. */
   async #recordUse(): Promise<void> {
     const now = new Date();
     if (this.#state) await utimes(join(this.#options.folder, STATE_FILE), now, now).catch(() => undefined);
   }
 
-  /** Removes the files of earlier states, unless somebody may be reading them. */
+  /** Removes the files of older states, unless the repository is in use. */
   async #removeLeftovers(): Promise<void> {
     if (this.isInUse) return;
     this.#hasLeftovers = false;

@@ -6,35 +6,34 @@ import { packedRefsOf, parsePackedRefs, type Refs, readFetchedRefs } from "../gi
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { CachedRepository, CachedState } from "./cached-repository.ts";
 
-/** A fetch of all branches and tags into a new repository without objects. */
+/** A fetch of all branches and tags into a new, empty repository. */
 export interface CachedFetch {
   readonly tools: GitTools;
   readonly call: GitCall & { readonly repository: GitRepository };
-  /** The branches and tags of the remote, as it named them to the credential of this work. */
+  /** The branches and tags that the remote lists for this work's credential. */
   readonly refs: Refs;
   readonly cached: CachedRepository;
-  /** Fetches from the remote all that it has and the repository lacks. */
+  /** Fetches everything that the repository lacks from the remote. */
   readonly fetch: (settings: readonly string[]) => Promise<void>;
 }
 
 const SETTINGS = [
-  // Git compares each object with its hash in any case; this adds the rules for contents.
+  // Git always verifies the hash of each object; this setting also checks the objects' format.
   "fetch.fsckObjects=true",
-  // Whatever its size, what is new is a pack.
+  // Store every fetch as a pack, whatever its size.
   "fetch.unpackLimit=1",
-  // A log would keep alive what only earlier refs reached.
+  // A reflog would keep objects reachable that only old refs reached.
   "core.logAllRefUpdates=false",
 ];
 
-/** More packs than this are joined. */
+/** Number of packs above which packs are joined. */
 const MAX_PACKS = 20;
 
 /**
- * Brings the branches and tags of a remote into a repository, as far as possible
- * from the cache. The repository then has what the remote's refs reach now and
- * nothing else, and so has the cache.
+ * Fetches a remote's branches and tags into a repository, from the cache as far as possible. Afterwards the repository
+ * and the cache contain exactly the objects that the remote's current refs reach.
  *
- * @returns the refs that the repository has; the remote may have moved meanwhile
+ * @returns the refs of the repository; they may be newer than `run.refs` if the remote has moved
  * @throws what `fetch` throws
  */
 export async function fetchThroughCache(run: CachedFetch): Promise<Refs> {
@@ -68,7 +67,7 @@ async function updateCache(run: CachedFetch): Promise<Refs> {
 
 function copyFromCache(run: CachedFetch, state: CachedState): Promise<boolean> {
   const check = async () => {
-    // Names of other refs are none that this program has written.
+    // This program only writes refs that survive the round trip.
     if (packedRefsOf(parsePackedRefs(state.refs)) !== state.refs) throw new Error("the refs are damaged");
     await writeRefs(run, parsePackedRefs(state.refs));
     await git(run.tools, ["fsck", "--full", "--no-dangling", "--no-progress"], run.call);
@@ -76,7 +75,7 @@ function copyFromCache(run: CachedFetch, state: CachedState): Promise<boolean> {
   return run.cached.copyTo(packsOf(run), state, check, run.call.signal);
 }
 
-/** Fetches and checks what is new; returns false where git finds fault with the content of an object. */
+/** Fetches and checks new objects. Returns false when git rejects the content of an object. */
 async function fetchChecked({ cached, fetch }: CachedFetch): Promise<boolean> {
   try {
     if (!cached.isUnfit) await fetch(SETTINGS);
@@ -87,7 +86,7 @@ async function fetchChecked({ cached, fetch }: CachedFetch): Promise<boolean> {
   return !cached.isUnfit;
 }
 
-/** Fetches what only git's rules for contents speak against, as every clone without a cache does. */
+/** Fetches without the format checks, as a clone without a cache does, and empties the cache. */
 async function fetchUnchecked(run: CachedFetch): Promise<Refs> {
   const { cached, call, tools, fetch } = run;
   await cached.remove();
@@ -98,16 +97,13 @@ async function fetchUnchecked(run: CachedFetch): Promise<Refs> {
   return readFetchedRefs(tools, call);
 }
 
-/**
- * Removes the objects that only earlier refs of the remote reached, and joins
- * packs where there are many.
- */
+/** Removes objects that only old refs of the remote reached, and joins packs when there are too many. */
 async function repack(run: CachedFetch, before: Refs, now: Refs): Promise<void> {
   const { tools, call } = run;
   const named = new Set(now.values());
   const lost = [...before.values()].filter((id) => !named.has(id));
   const input = lost.map((id) => `${id}\n`).join("");
-  // The first object is enough to know that there is one.
+  // One object is enough to know that there are unreachable ones.
   const args = ["rev-list", "--objects", "--max-count=1", "--stdin", "--not", "--all"];
   if (input !== "" && (await git(tools, args, { ...call, input })) !== "") {
     await git(tools, ["repack", "-a", "-d", "-n", "--quiet"], call);

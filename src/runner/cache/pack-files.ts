@@ -12,16 +12,16 @@ export interface PackFile {
   readonly digest: string;
 }
 
-/** A pack or its index; whatever else git keeps about a pack, it makes again where it is missing. */
+/** A pack or its index. Git recreates its other files about a pack when they are missing. */
 const PACK_FILE = /^pack-[0-9a-f]{40}\.(pack|idx)$/;
 
-/** Returns whether a text is the name of a file of a pack. */
+/** Returns whether a name is that of a pack or of its index. */
 export function isPackFileName(name: string): boolean {
   return PACK_FILE.test(name);
 }
 
 /**
- * Reads the files of all packs in a folder.
+ * Describes the files of all packs in a folder.
  *
  * @param known files that need not be read again
  */
@@ -53,14 +53,14 @@ async function readPackFile(folder: string, name: string): Promise<PackFile> {
   }
 }
 
-/** Bytes that are hashed in one turn of the event loop, in about a millisecond. */
+/** Number of bytes that are hashed per turn of the event loop; this takes about a millisecond. */
 const BUFFER_BYTES = 1_048_576;
 
 /**
- * Copies files of packs to another folder. Blocks are shared where the file system
- * can; the files are others, so that a change to one does not show in the other.
+ * Copies pack files to another folder. The copies share blocks if the file system supports it, but a change to one
+ * file does not affect the other.
  *
- * @throws Error when a copy does not have the content that its file is to have
+ * @throws Error when a copy does not have the expected size and digest
  */
 export async function copyPackFiles(from: string, to: string, files: readonly PackFile[]): Promise<void> {
   for (const { name } of files) await copyWhole(join(from, name), join(to, name));
@@ -72,7 +72,7 @@ export async function copyPackFiles(from: string, to: string, files: readonly Pa
   }
 }
 
-/** Copies a file; the copy has its name once it is complete. */
+/** Copies a file atomically: the copy gets its name once it is complete. */
 async function copyWhole(from: string, to: string): Promise<void> {
   const draft = `${to}.draft`;
   await rm(draft, { force: true });

@@ -12,25 +12,25 @@ export interface CacheKey {
   readonly address: string;
   /** The user in the address; empty when there is none. */
   readonly user: string;
-  /** The credential, named by its id and not by its value. */
+  /** The id of the credential, not its value. */
   readonly credential: string;
 }
 
 export interface RepositoryCacheSettings {
-  /** The folder of a runner, which is created: what another runner cached is not in it. */
+  /** The folder of one runner; it is created. Other runners have other folders. */
   readonly folder: string;
-  /** The size of all repositories together. */
+  /** Maximum size of all repositories together. */
   readonly maxBytes: number;
   readonly log: Pick<Log, "warn">;
 }
 
 /**
- * The repositories that a runner has cloned, kept for the next clone: one for each
- * remote and credential. The least recently used ones make room for others.
+ * Caches the repositories that a runner has cloned, one for each remote and credential. Evicts the least recently
+ * used ones to make room for others.
  */
 export class RepositoryCache {
   readonly #settings: RepositoryCacheSettings;
-  /** The least recently used first, by the names of their folders. */
+  /** By the names of their folders, least recently used first. */
   readonly #repositories = new Map<string, CachedRepository>();
   readonly #additions = new Mutex();
 
@@ -38,7 +38,7 @@ export class RepositoryCache {
     this.#settings = settings;
   }
 
-  /** Opens the cache; what in the folder is no cached repository is removed. */
+  /** Opens the cache. Removes everything from the folder that is not a cached repository. */
   static async open(settings: RepositoryCacheSettings): Promise<RepositoryCache> {
     const { folder } = settings;
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -53,7 +53,7 @@ export class RepositoryCache {
     return this.#sum(() => true);
   }
 
-  /** Runs `work` with the repository of a remote and credential, which is not removed meanwhile. */
+  /** Runs `work` with the repository of a remote and credential. The repository is not evicted during it. */
   use<T>(key: CacheKey, work: (repository: CachedRepository) => Promise<T>): Promise<T> {
     const text = JSON.stringify([key.address, key.user, key.credential]);
     const name = createHash("sha256").update(text).digest("hex");
@@ -69,7 +69,7 @@ export class RepositoryCache {
       folder: join(folder, name),
       state,
       withRoom: (bytes, write) =>
-        // One after the other, or two of them would take the same room.
+        // One at a time, since two concurrent additions would claim the same room.
         this.#additions.run(async () => {
           if (!(await this.#makeRoom(bytes))) return false;
           await write();
@@ -81,7 +81,7 @@ export class RepositoryCache {
     return repository;
   }
 
-  /** Removes what is not in use until so many more bytes have room; nothing, where that is not enough. */
+  /** Evicts unused repositories until `bytes` more fit. Evicts nothing if those in use leave too little room. */
   async #makeRoom(bytes: number): Promise<boolean> {
     const { maxBytes } = this.#settings;
     const inUse = this.#sum((repository) => repository.isInUse);
@@ -107,7 +107,7 @@ interface StoredState {
   readonly usedAtMs: number;
 }
 
-/** Reads the states of the repositories in a folder, the least recently used first, and removes the rest. */
+/** Returns the states of the repositories in a folder, least recently used first, and removes everything else. */
 async function readStates(folder: string): Promise<readonly StoredState[]> {
   const states: StoredState[] = [];
   for (const name of await readdir(folder)) {
@@ -124,10 +124,10 @@ async function readStates(folder: string): Promise<readonly StoredState[]> {
   return states.toSorted((a, b) => a.usedAtMs - b.usedAtMs);
 }
 
-/** The state of a remote with a million refs. */
+/** Maximum size of a state file; a remote with a million refs fits. */
 const MAX_STATE_BYTES = 128 * 1_024 * 1_024;
 
-/** @throws Error for a text that is no state */
+/** @throws Error for an invalid state */
 function parseState(text: string): CachedState {
   const { refs, files } = JSON.parse(text);
   const isFile = (file: CachedState["files"][number]) =>

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Log } from "../../log.ts";
 import { RepositoryCache } from "./repository-cache.ts";
 
-/** The subfolder of a folder of workspaces that has a folder for each runner. */
+/** The subfolder of the workspaces' folder that holds one cache folder for each runner. */
 const FOLDER = "repository-cache";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -11,16 +11,16 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export interface RunnerCacheOptions {
   /** The folder of the workspaces. */
   readonly workDir: string;
-  /** The runner, which works for one organization: it finds nothing that another one cached. */
+  /** The id of the runner. A runner works for one organization and never sees the cache of another runner. */
   readonly runnerId: string;
-  /** The size of the cache; undefined for none. */
+  /** Maximum size of the cache; undefined for no cache. */
   readonly maxBytes: number | undefined;
   readonly log: Pick<Log, "warn">;
 }
 
 /**
- * Opens the cache of a runner, and removes what an earlier registration left in
- * the folder. A runner without a cache, or whose folder cannot be used, has none.
+ * Opens a runner's cache and removes the caches that earlier registrations left in the folder. Returns undefined if
+ * the runner has no cache or the folder cannot be used.
  */
 export async function openRunnerCache(options: RunnerCacheOptions): Promise<RepositoryCache | undefined> {
   const { workDir, runnerId, maxBytes, log } = options;

@@ -31,37 +31,39 @@ import {
 import { stageTree } from "./tree-stage.ts";
 import { isUntouched } from "./tree-stamp.ts";
 
-/** A workspace whose repositories are looked at. */
+/** A workspace whose changes are reported. */
 export interface WatchedWorkspace {
   readonly environmentId: string;
   readonly workspace: Workspace;
   readonly checkouts: readonly Checkout[];
-  /** Masked in all that is reported. */
+  /** Masked in every report. */
   readonly secrets: Secrets;
-  /** Ids of the secrets that its work may leave in the tree; none when absent. */
+  /** Ids of the secrets that its work may write to the tree; none when absent. */
   readonly secretIds?: readonly string[];
-  /** True if the tree may hold secrets that are not masked, so that no patch is reported. */
+  /** True if the tree may contain secrets that cannot be masked. No patch is reported then. */
   readonly hidesPatches?: boolean;
 }
 
 export type ChangesReport = MessageInitShape<typeof ReportEnvironmentChangesRequestSchema>;
 
-/** The runner's memory of the turns in a workspace: a state of each repository, by its place. */
+/** The states of a workspace's repositories around its last turn, in the order of the checkouts. */
 interface Turns {
-  /** As the last turn found it; absent before the first turn. */
+  /** The states when the last turn began; absent before the first turn. */
   readonly begin?: readonly (TreeState | undefined)[];
-  /** As the last turn left it; absent while one goes on. */
+  /** The states when the last turn ended; absent during a turn. */
   readonly end?: readonly (TreeState | undefined)[];
 }
 
-/** Maximum of the contract for the files of a diff (EnvironmentDiff.files). */
+/** The contract's maximum number of files in a diff (EnvironmentDiff.files). */
 const MAX_FILES = 2_000;
-/** Bytes of the patches and paths of each diff: a report has 4 MiB at most, in which each file has some more. */
+/**
+ * Budgets for the patches and paths of each diff, in bytes, and the overhead of each file. A report has at most 4 MiB.
+ */
 const BASE_BYTES = 2_400_000;
 const TURN_BYTES = 1_000_000;
 const FILE_BYTES = 64;
 
-/** Begins a turn in a workspace: what follows is compared with what the turn before has left. */
+/** Begins a turn in a workspace. Its changes are compared with the state at the end of the previous turn. */
 export async function beginTurn({ workspace }: Pick<WatchedWorkspace, "workspace">): Promise<void> {
   const { begin, end } = await readTurns(workspace);
   const next = end ?? begin;
@@ -69,14 +71,14 @@ export async function beginTurn({ workspace }: Pick<WatchedWorkspace, "workspace
   if (next) await writeTurns(workspace, { begin: next });
 }
 
-/** Tells a look at the end of a turn from one during it. */
+/** The relation of a report to the turns. */
 interface TurnEnd {
   readonly isEnd: boolean;
-  /** Returns when the turn after it has begun, in milliseconds since 1970; undefined while none has. */
+  /** Returns when the next turn began, in milliseconds since 1970; undefined before that. */
   readonly nextBeganMs?: () => number | undefined;
 }
 
-/** Returns what has changed in a workspace. */
+/** Returns a report of the changes in a workspace. */
 export async function reportChanges(
   tools: GitTools,
   watched: WatchedWorkspace,
@@ -109,11 +111,11 @@ export async function reportChanges(
 }
 
 /**
- * Returns what differs from a commit in the first repository that has it.
- * @throws WorkFailure commit_unknown where none has
+ * Returns the differences from a commit in the first repository that has the commit.
+ * @throws WorkFailure commit_unknown if none has it
  */
 export async function diffToCommit(tools: GitTools, watched: WatchedWorkspace, commit: string) {
-  // Nothing else names a commit: no ref, and no option of git.
+  // Accept only hashes, no refs or git options.
   if (!/^[0-9a-f]{4,64}$/i.test(commit)) throw new WorkFailure("commit_unknown", "the commit is no hash");
   const { workspace, checkouts, secrets } = watched;
   for (const [place, checkout] of checkouts.entries()) {
@@ -135,7 +137,7 @@ export async function diffToCommit(tools: GitTools, watched: WatchedWorkspace, c
   throw new WorkFailure("commit_unknown", `no repository of the environment has the commit ${commit}`);
 }
 
-/** The advice where git takes too long. */
+/** The advice when git takes too long. */
 const TOO_LARGE =
   ": there are too many files to look at; remove those that nobody needs, or have .gitignore name them";
 
@@ -166,7 +168,7 @@ async function look(
   try {
     return await once().catch(async (error) => {
       if (!(error instanceof WorkFailure) || error.reason === "repository_replaced") throw error;
-      // What the runner had kept may be damaged.
+      // The runner's own index or objects may be damaged.
       await forgetRepository(workspace, place);
       return once();
     });
@@ -179,7 +181,7 @@ async function look(
   }
 }
 
-/** Returns what git would find, which need not be started for it. */
+/** Returns the description of an untouched checkout without starting git. */
 function describeUntouched(
   { secrets }: WatchedWorkspace,
   { location, commit = "", branch = "" }: Checkout,
@@ -211,7 +213,7 @@ async function inspectRepository(
   const files = await compareTree(repository, checkedOutState(commit), staged, names);
   const turnFiles = begin ? await compareTree(repository, begin, staged, names) : files;
   const nextBegan = nextBeganMs();
-  // Of what the next turn has written by now it must not be said that this one had left it: then both are shown as one.
+  // If the next turn has already written files, they must not count as left by this turn: both turns are shown as one.
   const isMixed =
     nextBegan !== undefined &&
     (await isWrittenSince(repository, begin ?? checkedOutState(commit), staged, nextBegan));
@@ -230,7 +232,7 @@ async function inspectRepository(
   };
 }
 
-/** Returns the number of commits that the present one has and the base has not. */
+/** Returns the number of commits that HEAD has and the base does not have. */
 async function countAhead(
   { tools, call }: TreeRepository,
   base: string | undefined,
@@ -246,11 +248,11 @@ function withoutPatch(file: EnvironmentFileDiff): EnvironmentFileDiff {
   return file.patch === "" ? file : { ...file, patch: "", patchOmission: Omission.SECRETS_UNKNOWN };
 }
 
-/** Returns the files that a report holds, without the patches that do not fit. */
+/** Returns the files that fit into a report; drops the patches that do not fit. */
 function withinBytes(all: readonly EnvironmentFileDiff[], maxBytes: number) {
   let left = maxBytes;
   const files: EnvironmentFileDiff[] = [];
-  // First what each file has in any case.
+  // First reserve room for the paths and the overhead of every file.
   for (const file of all.slice(0, MAX_FILES)) {
     left -= Buffer.byteLength(file.path) + Buffer.byteLength(file.oldPath) + FILE_BYTES;
     if (left < 0) break;
@@ -272,7 +274,7 @@ async function readTurns(workspace: Workspace): Promise<Turns> {
   try {
     return JSON.parse(await readFile(turnsFileOf(workspace), "utf8"));
   } catch {
-    // None yet, or cut short by a crash.
+    // The file does not exist yet, or a crash truncated it.
     return {};
   }
 }

@@ -9,28 +9,28 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 import { beginTurn, type ChangesReport, reportChanges, type WatchedWorkspace } from "./environment-report.ts";
 import { changesFolderOf } from "./tree-repository.ts";
 
-/** Time in which a report is repeated while the server is unreachable. */
+/** Time during which a report is retried while the server is unreachable. */
 const REPEAT_MS = 15_000;
 
 /**
- * Reports what changes in the workspaces of environments. Looking takes time, so that agents and steps do not wait for
- * it: what happens meanwhile is in the next report.
+ * Reports the changes in the workspaces of environments. A scan takes time, and agents and steps do not wait for it:
+ * changes that happen during a scan are in the next report.
  */
 export class EnvironmentWatch {
   readonly #client: Pick<WorkClient, "reportEnvironmentChanges">;
   readonly #git: GitTools;
   readonly #log: Pick<Log, "warn">;
-  /** The pending tasks of each environment, one after the other. */
+  /** The pending tasks of each environment, which run one at a time. */
   readonly #tasks = new Map<string, Tasks>();
-  /** The secrets of the work that goes on in each environment. */
+  /** The secrets of the work in progress in each environment. */
   readonly #atWork = new Map<string, Set<Secrets>>();
-  /** The secrets of the work that has ended, which may have left them in the files of its environment. */
+  /** The secrets of finished work, which may have written them to files of its environment. */
   readonly #earlier = new Map<string, Secrets>();
-  /** Ids of the secrets of all work since this program began, by its environments. */
+  /** Ids of the secrets of all work since this program started, by environment. */
   readonly #knownIds = new Map<string, Set<string>>();
-  /** The refreshes that have not begun, by their environments. */
+  /** The refreshes that have not begun, by environment. */
   readonly #refreshes = new Map<string, Promise<void>>();
-  /** False once the server has turned out to be of an earlier release. */
+  /** False once the server has rejected the operation as unknown, since it is of an earlier release. */
   #isKnown = true;
 
   constructor(client: Pick<WorkClient, "reportEnvironmentChanges">, git: GitTools, log: Pick<Log, "warn">) {
@@ -39,7 +39,7 @@ export class EnvironmentWatch {
     this.#log = log;
   }
 
-  /** Records that work goes on in a workspace, whose secrets are masked until it leaves. */
+  /** Records that work begins in a workspace. Reports mask its secrets from now on. */
   enter({ environmentId, workspace, secrets, secretIds = [] }: WatchedWorkspace): void {
     mkdirSync(changesFolderOf(workspace), { recursive: true });
     const ids = new Set([...(readSecretIds(workspace) ?? []), ...secretIds]);
@@ -60,7 +60,7 @@ export class EnvironmentWatch {
     if (atWork?.size === 0) this.#atWork.delete(environmentId);
   }
 
-  /** Returns the secrets of all work that goes on in an environment, or has since this program began. */
+  /** Returns the secrets of all current work in an environment, and of all past work since this program started. */
   secretsOf(environmentId: string): Secrets {
     const all = new Secrets();
     const earlier = this.#earlier.get(environmentId);
@@ -70,9 +70,10 @@ export class EnvironmentWatch {
   }
 
   /**
-   * Requires that the secrets are known which work may have left in the files of an environment, before they are shown.
-   * @throws WorkFailure secrets_unknown when a program before this one had work there with secrets of which this one has
-   *   had none yet
+   * Requires that all secrets are known that work may have written to the files of an environment. Call it before files
+   * are shown.
+   * @throws WorkFailure secrets_unknown when an earlier process had work there with secrets that this process has not
+   *   received yet
    */
   requireSecrets(watched: Omit<WatchedWorkspace, "secrets">): void {
     if (this.#knowsSecrets(watched)) return;
@@ -95,8 +96,8 @@ export class EnvironmentWatch {
   }
 
   /**
-   * Does something with what the runner keeps of a workspace, between two looks.
-   * @throws WorkFailure environment_absent when the workspace goes before
+   * Runs `use` between two scans of a workspace, so that it alone uses the runner's index and objects.
+   * @throws WorkFailure environment_absent when the workspace is removed first
    */
   exclusively<T>(watched: WatchedWorkspace, use: (git: GitTools) => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -109,16 +110,16 @@ export class EnvironmentWatch {
   turnBegins(watched: WatchedWorkspace): void {
     if (!this.#watches(watched)) return;
     const { lastEnd } = this.#tasksOf(watched);
-    // It does not wait for the look at the turn before, which must not take its files for those of that turn.
+    // The turn does not wait for the scan of the previous turn, which must not count this turn's files as its own.
     if (lastEnd) lastEnd.nextBeganMs ??= Date.now();
     void this.#add(watched, () => beginTurn(watched));
   }
 
-  /** Reports what has changed in a workspace, now that a turn or a step has ended. */
+  /** Reports the changes in a workspace after the end of a turn or step. */
   turnEnds(watched: WatchedWorkspace): void {
     if (!this.#watches(watched)) return;
     const tasks = this.#tasks.get(watched.environmentId);
-    // A look that has not begun yet sees this turn, too.
+    // A scan that has not begun yet also covers this turn.
     if (tasks?.waitingLook) return;
     const end: EndedTurn = {};
     const task = this.#add(watched, async () => {
@@ -135,9 +136,10 @@ export class EnvironmentWatch {
   }
 
   /**
-   * Reports what has changed in a workspace now. Who asks while a look waits for others gets that one.
+   * Reports the current changes in a workspace. Callers share a refresh that has not begun yet.
    *
-   * @throws WorkFailure environment_absent; Error when the report was not taken
+   * @throws WorkFailure environment_absent
+   * @throws Error when the server does not accept the report
    */
   refresh(watched: WatchedWorkspace): Promise<void> {
     const known = this.#refreshes.get(watched.environmentId);
@@ -155,19 +157,19 @@ export class EnvironmentWatch {
     return refreshed;
   }
 
-  /** Resolves when everything of an environment so far has been reported, or given up. */
+  /** Resolves when all pending reports of an environment are sent or given up. */
   async settled(environmentId: string): Promise<void> {
     await this.#tasks.get(environmentId)?.last;
   }
 
-  /** Ends the reports of an environment: resolves when nothing of it is looked at any more. */
+  /** Cancels the reports of an environment; resolves when no scan of it is running. */
   async abandon(environmentId: string): Promise<void> {
     const tasks = this.#tasks.get(environmentId);
     tasks?.abandoned.abort();
     await tasks?.last;
   }
 
-  /** Returns a workspace whose reports mask the secrets of other work in it, too: of people who have secrets of their own. */
+  /** Returns a workspace whose reports also mask the secrets of other work in it, which may belong to other people. */
   #masked(watched: WatchedWorkspace): WatchedWorkspace {
     const secrets = this.secretsOf(watched.environmentId);
     secrets.addAll(watched.secrets);
@@ -188,11 +190,11 @@ export class EnvironmentWatch {
     return tasks;
   }
 
-  /** Does a task after those before it; a failure goes to the log. */
+  /** Runs a task after all earlier ones; logs a failure. */
   async #add(watched: WatchedWorkspace, task: () => Promise<void>): Promise<void> {
     const { environmentId } = watched;
     const tasks = this.#tasksOf(watched);
-    // A turn that begins separates the looks before it from those after it.
+    // The beginning of a turn separates earlier scans from later ones.
     tasks.waitingLook = false;
     const { signal } = tasks.abandoned;
     const last = tasks.last
@@ -218,7 +220,7 @@ export class EnvironmentWatch {
           this.#isKnown = false;
           return;
         }
-        // The environment is gone, or the token: the work in it finds out.
+        // The environment is gone or the token is no longer valid. The work itself finds out.
         if (signal.aborted || classifyFailure(error) !== "transient") return;
         if (performance.now() >= until) throw error;
       }
@@ -227,7 +229,7 @@ export class EnvironmentWatch {
   }
 }
 
-/** Returns the ids of the secrets that work has had in a workspace; undefined where there was no work. */
+/** Returns the ids of the secrets that work had in a workspace; undefined if there was no work. */
 function readSecretIds(workspace: WatchedWorkspace["workspace"]): readonly string[] | undefined {
   const file = workFileOf(workspace);
   if (!existsSync(file)) return undefined;
@@ -236,23 +238,23 @@ function readSecretIds(workspace: WatchedWorkspace["workspace"]): readonly strin
     .filter((id) => id !== "");
 }
 
-/** Returns the file that says that there was work in a workspace, with the ids of its secrets. */
+/** Returns the path of the file with the secret ids of a workspace's work. It exists once there was work. */
 function workFileOf(workspace: WatchedWorkspace["workspace"]): string {
   return join(changesFolderOf(workspace), "work");
 }
 
-/** A turn that has ended, and may not have been looked at. */
+/** A turn that has ended. Its scan may still be pending. */
 interface EndedTurn {
-  /** When the turn after it has begun, in milliseconds since 1970; absent while none has. */
+  /** When the next turn began, in milliseconds since 1970; absent before that. */
   nextBeganMs?: number;
 }
 
 interface Tasks {
   last: Promise<void>;
-  /** Absent before a turn has ended. */
+  /** Absent until a turn has ended. */
   lastEnd?: EndedTurn;
-  /** True while a look waits that sees all turns so far. */
+  /** True while a scan is queued that covers all turns so far. */
   waitingLook: boolean;
-  /** Aborted when the workspace goes. */
+  /** Aborted when the workspace is removed. */
   readonly abandoned: AbortController;
 }

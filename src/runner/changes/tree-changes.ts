@@ -21,35 +21,35 @@ import {
   type StagedTree,
 } from "./tree-stage.ts";
 
-/** Maximum of the contract for a patch, in characters (EnvironmentFileDiff.patch). */
+/** The contract's maximum length of a patch, in characters (EnvironmentFileDiff.patch). */
 const MAX_PATCH_CHARACTERS = 524_288;
-/** Maximum of the contract for a path, in characters. */
+/** The contract's maximum length of a path, in characters. */
 const MAX_PATH_CHARACTERS = 16_384;
-/** Bytes of patches that are read of one diff: more than is kept, since some are too long. */
+/** Maximum size of the patches that are read for a diff. This exceeds what is reported, since some are too long. */
 const READ_BYTES = 8 * 1_024 * 1_024;
 
-/** Time by which the clock of a file system is behind at most, in milliseconds. */
+/** Maximum lag of a file system's clock, in milliseconds. */
 const CLOCK_MS = 20;
 
-/** The state of a working tree that another is compared with. */
+/** A state of a working tree that a later one is compared with. */
 export interface TreeState {
   readonly tree: string;
   readonly large: Readonly<Record<string, LargeFile>>;
 }
 
-/** The checked-out commit, as a state. */
+/** Returns the state of a commit as it is checked out. */
 export function checkedOutState(commit: string | undefined): TreeState {
   return { tree: commit ?? EMPTY_TREE, large: {} };
 }
 
-/** Returns whether a state is that of a commit as it was checked out. */
+/** Returns whether a state is exactly that of the checked-out commit. */
 export function isCheckedOutState(state: TreeState | undefined, commit: string | undefined): boolean {
   return state?.tree === checkedOutState(commit).tree && Object.keys(state.large).length === 0;
 }
 
 /**
- * Returns the files that differ between a state and the staged tree, by their paths.
- * @param prefix begins the paths: the folder of the repository with a slash, or nothing
+ * Returns the files that differ between a state and the staged tree, sorted by path.
+ * @param prefix is put before the paths: the folder of the repository with a slash, or nothing
  */
 export async function compareTree(
   repository: TreeRepository,
@@ -64,7 +64,7 @@ export async function compareTree(
   const pathOf = (path: string) => cut(textOf(`${prefix}${path}`), MAX_PATH_CHARACTERS);
   const files: EnvironmentFileDiff[] = [];
   for (const each of raw) {
-    // Large files are in no index: they look as if they were gone.
+    // Large files are not in the index, so git lists them as deleted.
     if (each.status === "D" && now.large[each.path]) continue;
     const stat = await lstat(fileOf(repository.folder, each.path)).catch(() => undefined);
     const isTracked = each.status === "D" && stat && !stat.isDirectory();
@@ -93,7 +93,7 @@ export async function compareTree(
     const [was, is] = [before.large[path], now.large[path]];
     if (was?.stamp === is?.stamp || restored.has(path)) continue;
     const oldMode = was ? "100644" : (tracked.get(path) ?? "");
-    // Small by now: it is among the others.
+    // The file is small now and is already among the others.
     if (!is && (await exists(repository, path))) continue;
     files.push(largeFile(pathOf(path), oldMode, is));
   }
@@ -105,8 +105,8 @@ export async function compareTree(
 }
 
 /**
- * Returns whether one of the files that differ between a state and the staged tree was written, or went, since a time.
- * By the time that the file system keeps of each, which no program sets.
+ * Returns whether a file that differs between a state and the staged tree was written or removed since a time.
+ * Compares ctimes, which programs cannot set.
  * @param sinceMs milliseconds since 1970
  */
 export async function isWrittenSince(
@@ -122,7 +122,7 @@ export async function isWrittenSince(
   return false;
 }
 
-/** Returns when a file was changed last; of one that is gone, when the folder was that is left of its path. */
+/** Returns the ctime of a file or, if it is gone, of the nearest folder of its path that still exists. */
 async function changedMs(folder: string, path: string): Promise<number> {
   for (let left = path; ; left = left.slice(0, Math.max(left.lastIndexOf("/"), 0))) {
     const stat = await lstat(fileOf(folder, left)).catch(() => undefined);
@@ -131,7 +131,7 @@ async function changedMs(folder: string, path: string): Promise<number> {
   }
 }
 
-/** Returns the counts of files. */
+/** Returns the counts of files and lines by kind of change. */
 export function countsOf(files: readonly EnvironmentFileDiff[]): ChangeCounts {
   const counts = create(ChangeCountsSchema);
   for (const { kind, addedLines, deletedLines } of files) {
@@ -177,7 +177,7 @@ function kindOf({ status }: RawFileDiff): Kind {
   }
 }
 
-/** Returns the large files, by their paths in latin1, that have their former contents again. */
+/** Returns the paths, in latin1, of the large files whose content is the same as before. */
 async function findRestored(
   { folder }: TreeRepository,
   raw: readonly RawFileDiff[],
@@ -193,7 +193,7 @@ async function findRestored(
   return restored;
 }
 
-/** Returns the sizes of the former contents of files that are large now or have no lines, by their hashes. */
+/** Returns the previous sizes, by hash, of files that are large now or that git does not count lines of. */
 async function sizesOf(
   { tools, call }: TreeRepository,
   raw: readonly RawFileDiff[],

@@ -1,24 +1,24 @@
 import { gitBytes } from "../git/git-run.ts";
 import type { TreeRepository } from "./tree-repository.ts";
 
-/** A file that differs between a tree and the runner's index, as git tells it. Texts are latin1: bytes as they are. */
+/** A file that differs between a tree and the runner's index, as git prints it. Texts are latin1, one byte a character. */
 export interface RawFileDiff {
-  /** A for a new file, D for one that is gone, R for another path, T for another type, M for the rest. */
+  /** A for added, D for deleted, R for renamed, T for another type, M for modified. */
   readonly status: string;
   readonly path: string;
   /** Empty unless the status is R. */
   readonly oldPath: string;
-  /** Octal; empty for no file. */
+  /** Octal; empty if there was no file. */
   readonly oldMode: string;
   readonly newMode: string;
   readonly oldHash: string;
   /** Undefined for a binary file. */
   readonly lines: { readonly added: number; readonly deleted: number } | undefined;
-  /** The hunks; undefined where the output ended before. */
+  /** The hunks; undefined if the output was truncated before their end. */
   readonly patch: string | undefined;
 }
 
-/** Options by which git starts no program, and follows no setting, for a diff. */
+/** Options that keep git from starting other programs and from following the repository's diff settings. */
 const OPTIONS = [
   "--cached",
   "--no-ext-diff",
@@ -30,8 +30,8 @@ const OPTIONS = [
 ];
 
 /**
- * Compares a tree with the runner's index, renames found.
- * @param keepBytes bytes of patches that are read; files beyond have none
+ * Compares a tree with the runner's index and detects renames.
+ * @param keepBytes maximum size of the patches that are read; files beyond it have no patch
  */
 export async function diffWithIndex(
   { tools, call }: TreeRepository,
@@ -48,14 +48,14 @@ export async function diffWithIndex(
   const output = await gitBytes(tools, ["diff-index", ...OPTIONS, "--patch", tree], { ...call, keepBytes });
   const sections = sectionsOf(output, keepBytes);
   return entries.map((entry) => {
-    // A file of another type is removed and created again.
+    // Git shows a change of type as a deletion and a creation.
     const own = sections.splice(0, entry.status === "T" ? 2 : 1);
     const isWhole = own.length === (entry.status === "T" ? 2 : 1);
     return { ...entry, lines: lines.get(entry.path), patch: isWhole ? own.map(hunksOf).join("") : undefined };
   });
 }
 
-/** Returns the paths, in latin1, that differ between a tree and the runner's index: of a renamed file both. */
+/** Returns the paths, in latin1, that differ between a tree and the runner's index; both paths of a renamed file. */
 export async function pathsUnlikeIndex({ tools, call }: TreeRepository, tree: string): Promise<string[]> {
   const own = [...OPTIONS, "--no-renames", "--name-only", "-z"];
   const list = await gitBytes(tools, ["diff-index", ...own, tree], call);
@@ -64,7 +64,7 @@ export async function pathsUnlikeIndex({ tools, call }: TreeRepository, tree: st
 
 type Entry = Omit<RawFileDiff, "lines" | "patch">;
 
-/** Parses the output of `--raw --numstat -z`: fields that end with NUL, of which a rename has two paths. */
+/** Parses the output of `--raw --numstat -z`. Fields end with NUL; a rename has two paths. */
 function parseList(text: string): { entries: Entry[]; lines: Map<string, RawFileDiff["lines"]> } {
   const fields = text.split("\0");
   const entries: Entry[] = [];
@@ -91,17 +91,20 @@ function modeOf(mode: string): string {
   return mode === "000000" ? "" : mode;
 }
 
-/** Returns the parts of a patch, one for each file: no line of a hunk begins as a header does, but a carriage return may precede what looks like one. */
+/**
+ * Splits a patch into one section for each file. No line of a hunk begins like a header, but a text that looks like a
+ * header may follow a carriage return, so only a line feed separates sections.
+ */
 function sectionsOf(output: Buffer, keepBytes: number): string[] {
   const sections = output
     .toString("latin1")
     .split(/(?<=\n)(?=diff --git )/)
     .filter((section) => section !== "");
-  // The last one may have been cut.
+  // The last one may be truncated.
   return output.length >= keepBytes ? sections.slice(0, -1) : sections;
 }
 
-/** Returns what follows the headers of a file; empty where nothing does, as of a binary one. */
+/** Returns the part after a file's headers; empty when there is none, as for a binary file. */
 function hunksOf(section: string): string {
   const start = section.indexOf("\n@@ ");
   return start < 0 ? "" : section.slice(start + 1);

@@ -8,31 +8,31 @@ import type { GitTools } from "../git/git-tools.ts";
 import { requireInPlace } from "../git/tree-path.ts";
 import type { Workspace } from "../steps/workspace.ts";
 
-/** A number of loose objects in one of 256 folders, at which the runner's own objects are thrown away. */
+/** Number of loose objects in one of 256 folders above which the runner's own objects are discarded. */
 const MAX_OBJECTS_IN_FOLDER = 64;
 
-/** Time that one command of git may take: a tree that keeps it longer cannot be shown. */
+/** Timeout of a git command. The changes of a tree that takes longer cannot be shown. */
 const TIMEOUT_MS = 60_000;
 
 /**
- * The attributes that count before those of the tree: which files are text is decided by their content, so that no
- * attribute hides a change.
+ * Attributes that override those of the tree. Git then decides by content which files are text, so that no attribute
+ * hides a change.
  */
 const ATTRIBUTES = "* !diff\n";
 
-/** A repository of a workspace, seen through an index and objects that are the runner's own. */
+/** A repository of a workspace, accessed through the runner's own index and objects. */
 export interface TreeRepository {
   readonly tools: GitTools;
   readonly call: GitCall;
   /** The folder of the working tree. */
   readonly folder: string;
-  /** True when the index was left by an earlier look at the same tree. */
+  /** True if the index exists already, from the checkout or an earlier scan. */
   readonly hasIndex: boolean;
-  /** The file that names the tree which the index holds; absent for one as it was checked out. */
+  /** The file with the id of the tree that the index holds; absent while the index is as it was checked out. */
   readonly treeFile: string;
 }
 
-/** Returns the folder in which the runner keeps what it knows of the changes of a workspace: outside of its tree. */
+/** Returns the folder, outside the tree, where the runner stores its data about a workspace's changes. */
 export function changesFolderOf({ folder }: Pick<Workspace, "folder">): string {
   return join(folder, "changes");
 }
@@ -42,8 +42,8 @@ function ownFolderOf(workspace: Pick<Workspace, "folder">, place: number): strin
 }
 
 /**
- * Keeps the indexes of new checkouts, which know the files by size and time, so that the first look need not read all
- * of them. Called before any command has run in the workspace.
+ * Copies the indexes of new checkouts. They record the size and time of each file, so that the first scan need not read
+ * all files. Call it before any command has run in the workspace.
  */
 export async function keepIndexes(workspace: Workspace, checkouts: readonly Checkout[]): Promise<void> {
   for (const [place, { location }] of checkouts.entries()) {
@@ -54,17 +54,17 @@ export async function keepIndexes(workspace: Workspace, checkouts: readonly Chec
   }
 }
 
-/** Throws away what the runner knows of a repository: it looks at all files again. */
+/** Discards the runner's data about a repository. The next scan reads all files. */
 export async function forgetRepository(workspace: Workspace, place: number): Promise<void> {
   await rm(ownFolderOf(workspace, place), { recursive: true, force: true });
 }
 
 /**
- * Uses a repository as commands left it. The settings, the index and the attributes that count are the runner's;
- * nothing is written into the repository, and what git has to store goes into a folder of the runner.
+ * Runs `use` with a repository as commands left it, but with the runner's own settings, index and attributes. Nothing is
+ * written to the repository: git stores new objects in a folder of the runner.
  *
- * @param place the place of the repository among the checkouts of its workspace
- * @throws WorkFailure repository_replaced when the repository is not complete any more
+ * @param place the index of the repository among the checkouts of its workspace
+ * @throws WorkFailure repository_replaced when the repository is no longer complete
  */
 export async function withTreeRepository<T>(
   tools: GitTools,
@@ -79,13 +79,13 @@ export async function withTreeRepository<T>(
   return withSnapshot(tools, folder, async ({ repository, borrowed }) => {
     if (await isFull(join(own, "objects"))) await rm(own, { recursive: true, force: true });
     const objects = join(own, "objects");
-    // Written again each time: nothing else decides which objects are read.
+    // Rewritten each time, so that nothing else decides which objects git reads.
     await rm(join(objects, "info"), { recursive: true, force: true });
     await mkdir(join(objects, "info"), { recursive: true });
     await writeFile(join(objects, "info/alternates"), `${borrowed}\n`);
     await writeFile(join(repository.gitFolder, "info/attributes"), ATTRIBUTES);
     const index = join(own, "index");
-    // Of a git that was killed.
+    // A killed git may have left a lock.
     await rm(`${index}.lock`, { force: true });
     const hasIndex = (await lstat(index).catch(() => undefined)) !== undefined;
     const environment = { GIT_INDEX_FILE: index, GIT_OBJECT_DIRECTORY: objects, ...SETTINGS };
@@ -99,7 +99,7 @@ export async function withTreeRepository<T>(
   });
 }
 
-/** Files past 1 MiB are never compared line by line, also those of the base. */
+/** Files of more than 1 MiB are never compared line by line, not even those of the base. */
 const SETTINGS = {
   GIT_CONFIG_COUNT: "1",
   GIT_CONFIG_KEY_0: "core.bigFileThreshold",

@@ -4,7 +4,7 @@ import { access, lstat, open, readFile, writeFile } from "node:fs/promises";
 import { git, gitBytes } from "../git/git-run.ts";
 import type { TreeRepository } from "./tree-repository.ts";
 
-/** Files with more bytes are described by their size only. */
+/** Maximum size of a file that is compared. A larger one is described by its size only. */
 export const LARGE_BYTES = 1_048_576;
 
 /** A file that is not compared: a large one, or one that cannot be read. */
@@ -14,13 +14,13 @@ export interface LargeFile {
   readonly stamp: string;
 }
 
-/** The files of a working tree that git does not ignore, and what is checked out. */
+/** The files of a working tree that git does not ignore, and the checked-out commit and branch. */
 export interface StagedTree {
-  /** All files but the large ones and the repositories inside, as a tree or the commit that has the same. */
+  /** The id of a tree, or of a commit with that tree, with all files but large ones and nested repositories. */
   readonly tree: string;
-  /** Large files that differ from the base or are in none of its files, by their paths in latin1. */
+  /** Large files that differ from the base or are not in it, by their paths in latin1. */
   readonly large: Readonly<Record<string, LargeFile>>;
-  /** Paths of repositories inside the tree, in latin1; nothing in them is looked at. */
+  /** Paths of nested repositories, in latin1. Their content is not scanned. */
   readonly repositories: readonly string[];
   /** The commit that is checked out; empty for none. */
   readonly headCommit: string;
@@ -28,11 +28,11 @@ export interface StagedTree {
   readonly branch: string;
 }
 
-/** The tree without entries, which every git knows. */
+/** The empty tree, which every git knows. */
 export const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /**
- * Brings the runner's index up to the files of the working tree.
+ * Updates the runner's index to the files of the working tree.
  * @param base the commit that was checked out; undefined for none
  */
 export async function stageTree(repository: TreeRepository, base: string | undefined): Promise<StagedTree> {
@@ -55,7 +55,7 @@ export async function stageTree(repository: TreeRepository, base: string | undef
     if (stat && !stat.isDirectory())
       large[path] = { sizeBytes: stat.size, stamp: `${stat.size} ${stat.mtimeMs} ${stat.ino}` };
   }
-  // What the index holds is a tree of this name, unless it is being changed; as it was checked out, it has none.
+  // The file has the id of the index's tree. It is empty during an update, and absent while the index is as checked out.
   let tree = hasIndex
     ? await readFile(treeFile, "utf8").catch(() => base ?? EMPTY_TREE)
     : (base ?? EMPTY_TREE);
@@ -84,7 +84,7 @@ interface TreeStatus extends Pick<StagedTree, "headCommit" | "branch"> {
   readonly others: readonly string[];
 }
 
-/** Compares the index with the working tree, in one process of git; submodules are not looked into. */
+/** Compares the index with the working tree in one git process. Ignores the content of submodules. */
 async function statusOf({ tools, call }: TreeRepository): Promise<TreeStatus> {
   const options = ["--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all"];
   const output = await gitBytes(tools, ["status", ...options, "--ignore-submodules=all"], call);
@@ -105,16 +105,16 @@ async function statusOf({ tools, call }: TreeRepository): Promise<TreeStatus> {
   return { changed, gone, others, headCommit, branch };
 }
 
-/** Returns the file of a path in latin1, whatever bytes it has. */
+/** Returns the file name for a path in latin1, which may have any bytes. */
 export function fileOf(folder: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(path, "latin1")]);
 }
 
-/** Larger files are not read to find out whether they are as they were. */
+/** Maximum size of a file that is read to find out whether its content has changed. */
 const MAX_HASHED_BYTES = 256 * 1_024 * 1_024;
 const AS_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Returns whether a large file has the content of an object of git; false also for one that cannot be read. */
+/** Returns whether a large file has the content of a git object; false also for a file that cannot be read. */
 export async function hasContentOf(
   folder: string,
   path: string,
@@ -125,7 +125,7 @@ export async function hasContentOf(
   const found = createHash(hash.length === 40 ? "sha1" : "sha256").update(`blob ${sizeBytes}\0`);
   try {
     const file = await open(fileOf(folder, path), AS_FILE);
-    // What is written meanwhile is seen by the next look.
+    // The next scan sees bytes that are appended in the meantime.
     for await (const bytes of file.createReadStream({ end: sizeBytes })) found.update(bytes);
     return found.digest("hex") === hash;
   } catch {
@@ -142,7 +142,7 @@ async function isComparable(folder: string, path: string, stat: Stats): Promise<
   );
 }
 
-/** Removes paths from the index, without a look at the tree. */
+/** Removes paths from the index, whether or not the files exist. */
 async function removePaths({ tools, call }: TreeRepository, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return;
   await git(tools, ["update-index", "-z", "--force-remove", "--stdin"], { ...call, input: inputOf(paths) });

@@ -7,33 +7,33 @@ import { requireInPlace } from "../git/tree-path.ts";
 import { pathsOfSmallTree } from "../steps/small-tree.ts";
 import { markerOf, type Workspace } from "../steps/workspace.ts";
 
-/** By what a new checkout is known again that nothing has touched; a large one has none, since git looks at it faster. */
+/** A fingerprint by which an untouched checkout is recognized. A large checkout has none, since git scans it faster. */
 export interface TreeStamp {
-  /** The digest of the place, kind, size and time of everything in it; the time is one that no program sets. */
+  /** The digest of the path, mode, inode, size and ctime of everything in it. Programs cannot set a ctime. */
   readonly digest: string;
-  /** The newest of these times, in nanoseconds since 1970. */
+  /** The newest ctime, in nanoseconds since 1970. */
   readonly newest: string;
 }
 
-/** Returns checkouts with their stamps. Called before any command has run in the workspace. */
+/** Returns checkouts with their stamps. Call it before any command has run in the workspace. */
 export function withStamps({ tree }: Workspace, checkouts: readonly Checkout[]): readonly Checkout[] {
   const [checkout] = checkouts;
-  // Another repository could be inside of it, which is a change.
+  // With several checkouts, one could be nested in another, which counts as a change.
   if (checkout?.commit === undefined || checkouts.length > 1) return checkouts;
   const stamp = stampOf(join(tree, checkout.location));
   return stamp ? [{ ...checkout, stamp }] : checkouts;
 }
 
 /**
- * Returns whether nothing in a checkout was touched since it was made: neither its files nor its repository. False where
- * that is not sure.
+ * Returns whether nothing in a checkout has changed since it was created, neither its files nor its repository. Returns
+ * false when that is not certain.
  *
  * @throws WorkFailure repository_replaced
  */
 export async function isUntouched(workspace: Workspace, { location, stamp }: Checkout): Promise<boolean> {
   if (!stamp) return false;
   requireInPlace(workspace.tree, location);
-  // What changes in the same tick of the clock has the same time. The marker is written before any command runs.
+  // A change in the same clock tick has the same ctime. The marker is written before any command runs.
   const marker = await lstat(markerOf(workspace), { bigint: true }).catch(() => undefined);
   if (!marker || BigInt(stamp.newest) >= marker.ctimeNs) return false;
   return stampOf(join(workspace.tree, location))?.digest === stamp.digest;
@@ -45,7 +45,7 @@ function stampOf(folder: string): TreeStamp | undefined {
   const hash = createHash("sha256");
   let newest = 0n;
   for (const path of paths) {
-    // Absent for a name that is not UTF-8.
+    // Undefined for a name that is not UTF-8.
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
     if (!stat) return undefined;
     const { mode, ino, size, ctimeNs } = stat;
