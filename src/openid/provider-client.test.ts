@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "@jest/globals";
 import { startTokenIssuer } from "../../test/harness/token-issuer.ts";
+import { MAX_RESPONSE_BYTES } from "./bounded-fetch.ts";
 import { createProviderClient, problemIn } from "./provider-client.ts";
 
 let provider: Server | undefined;
@@ -46,6 +47,38 @@ test("a provider that is away is logged with the reason of the connection", asyn
   const issuer = await startDiscovery((address) => address);
   if (provider) await once(provider.close(), "close");
   expect(await problemAt(issuer)).toEqual({ reason: "fetch failed", cause: "ECONNREFUSED" });
+});
+
+test("an answer of a provider is read to its limit alone", async () => {
+  const issuer = await startTokenIssuer();
+  const paths = ["/.well-known/openid-configuration", "/keys"] as const;
+  const bodies = {
+    [paths[0]]: { issuer: issuer.issuer, jwks_uri: `${issuer.issuer}/keys` },
+    [paths[1]]: { keys: [issuer.publicKey()] },
+  };
+  // An answer of a given size, made so by a member that nobody reads.
+  const answer = (path: (typeof paths)[number], size: number) => {
+    const bare = JSON.stringify({ ...bodies[path], more: "" });
+    const body = JSON.stringify({ ...bodies[path], more: "x".repeat(size - bare.length) });
+    issuer.answers.set(path, { status: 200, body });
+  };
+  const events = { "http://schemas.openid.net/event/backchannel-logout": {} };
+  const logoutToken = await issuer.sign({ aud: "us", sub: "7", events });
+  const outcome = () =>
+    clientOf(issuer.issuer, Date.now)
+      .readLogout(logoutToken)
+      .then(({ subject }) => subject, problemIn);
+  try {
+    for (const path of paths) {
+      answer(path, MAX_RESPONSE_BYTES);
+      expect(await outcome()).toBe("7");
+      answer(path, MAX_RESPONSE_BYTES + 1);
+      expect(await outcome()).toEqual({ reason: `the response has more than ${MAX_RESPONSE_BYTES} bytes` });
+      issuer.answers.delete(path);
+    }
+  } finally {
+    await issuer.close();
+  }
 });
 
 test("a logout token is taken for two minutes, and for the 30 seconds by which clocks may differ", async () => {

@@ -11,6 +11,7 @@ import {
   type ProviderLogoutClaims,
   requireLogout,
 } from "../domain/identity/sign-in/provider-session.ts";
+import { fetchBounded } from "./bounded-fetch.ts";
 
 /** The server's registration at a provider. */
 export interface ProviderRegistration {
@@ -146,6 +147,7 @@ async function discover(registration: ProviderRegistration, now: () => number): 
     clientSecret === undefined ? lib.None() : authentications[clientAuthentication](clientSecret),
     {
       timeout: TIMEOUT_SECONDS,
+      [lib.customFetch]: fetchBounded,
       execute: [
         lib.enableNonRepudiationChecks,
         ...(issuer.startsWith("http:") ? [lib.allowInsecureRequests] : []),
@@ -157,6 +159,7 @@ async function discover(registration: ProviderRegistration, now: () => number): 
   if (found !== issuer) throw new Error(`the discovery of ${issuer} names the issuer ${found}: set that one`);
   const keys = jose.createRemoteJWKSet(new URL(keysUrl), {
     timeoutDuration: TIMEOUT_SECONDS * 1000,
+    [jose.customFetch]: fetchBounded,
   });
   return { lib, configuration, keys, jwtVerify: jose.jwtVerify };
 }

@@ -78,7 +78,10 @@ describe("claims", () => {
       { sub: "7" },
       {},
     ]) {
-      expect(() => readClaims(claims)).toThrow("provider_failed");
+      // The cause is what the operator's log says.
+      expect(() => readClaims(claims)).toThrow(
+        expect.objectContaining({ problem: "provider_failed", cause: expect.any(Error) }),
+      );
     }
   });
 });

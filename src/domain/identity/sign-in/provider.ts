@@ -90,7 +90,12 @@ export function mergeClaims(
 export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClaims {
   const text = (name: string) => (typeof all[name] === "string" ? (all[name] as string) : "");
   const [issuer, subject] = [text("iss"), text("sub")];
-  if (issuer === "" || !SUBJECT.test(subject)) throw new SignInRefused("provider_failed");
+  if (issuer === "" || !SUBJECT.test(subject)) {
+    const cause = new Error(
+      "the claims have no issuer, or no subject of 1 to 255 printable ASCII characters",
+    );
+    throw new SignInRefused("provider_failed", { cause });
+  }
   const email = isAddress(text("email")) ? text("email") : "";
   return {
     issuer,
