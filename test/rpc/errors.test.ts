@@ -93,6 +93,8 @@ describe("what is no operation", () => {
     "application/json; charset=latin1",
     "application/connect+json",
     "application/jsonx",
+    "application/grpc-web-text",
+    "application/grpc-web-text+proto",
   ])("is not sent as %s", async (type) => {
     const answer = await send("/api/service.v1.ProjectService/ListProjects", "POST", {
       "content-type": type,

@@ -51,7 +51,8 @@ export function routingError(
     const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });
     return { error, status: 405, header: { allow: "POST" } };
   }
-  if (!route.handle.supportedContentType(contentType)) {
+  // The library counts gRPC-Web in base64 among the types that it supports, and answers it with an empty 415.
+  if (!route.handle.supportedContentType(contentType) || /^application\/grpc-web-text/i.test(contentType)) {
     const isStream = route.handle.method.methodKind !== "unary";
     const allowed = isStream ? contentTypeStreamJson : contentTypeUnaryJson;
     const message = isStream
