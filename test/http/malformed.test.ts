@@ -99,6 +99,25 @@ describe("on HTTP/1", () => {
     ]);
   });
 
+  test("a transfer coding but chunked is answered 501", async () => {
+    const post = (codings: string) =>
+      `POST /count HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${codings}\r\n\r\n2\r\nhi\r\n0\r\n\r\n`;
+    expect(await answerTo(post("Transfer-Encoding: Chunked"))).toMatch(/^HTTP\/1\.1 200 OK\r\n.*"bytes":2/s);
+    for (const codings of [
+      "Transfer-Encoding: gzip, chunked",
+      "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+    ]) {
+      const text = await answerTo(post(codings));
+      expect(text).toMatch(/^HTTP\/1\.1 501 /);
+      expect(refusalIn(text)).toEqual([
+        "unimplemented",
+        expect.stringContaining("transfer coding"),
+        "ERROR_REASON_TRANSPORT_UNSUPPORTED",
+        { allowed: "chunked" },
+      ]);
+    }
+  });
+
   test.each([
     ["to a host", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
     ["that sends at once what is for the other end", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n\x16\x03\x01"],

@@ -8,6 +8,7 @@ import {
   NO_TUNNEL,
   type RejectedRequest,
   rejectConnection,
+  UNKNOWN_CODING,
   UNKNOWN_EXPECTATION,
 } from "../dispatch/rejected-request.ts";
 import { hasValidTarget, takeOriginForm } from "../dispatch/request-target.ts";
@@ -54,7 +55,7 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     if (!connection || !req.socket.writable) return;
     const exchange = new Http1Exchange(context, connection, req, res, isWaiting);
     takeOriginForm(req);
-    exchange.handle(refusal ?? (hasValidTarget(req) ? undefined : MALFORMED));
+    exchange.handle(refusal ?? problemOf(req));
   };
 
   server.on("request", (req, res) => serve(req, res));
@@ -95,6 +96,13 @@ export function createHttp1Server(context: ServerContext): Http1Server {
     },
     close: () => void server.close(),
   };
+}
+
+function problemOf(req: Http1Request): RejectedRequest | undefined {
+  // Node leaves every coding but the last, which is chunked, for others to decode (RFC 9112, section 6.1).
+  const coding = req.headers["transfer-encoding"]?.toLowerCase() ?? "chunked";
+  if (coding !== "chunked") return UNKNOWN_CODING;
+  return hasValidTarget(req) ? undefined : MALFORMED;
 }
 
 function refusalOf(code: string | undefined, { maxHeaderBytes }: ListenerLimits): RejectedRequest {

@@ -37,6 +37,14 @@ export const UNKNOWN_EXPECTATION: RejectedRequest = {
     },
   ),
 };
+export const UNKNOWN_CODING: RejectedRequest = {
+  status: 501,
+  error: writeConnectError(
+    ErrorReason.TRANSPORT_UNSUPPORTED,
+    "the transfer coding of the request is not supported: send the body chunked, and compressed only by Content-Encoding",
+    { allowed: "chunked" },
+  ),
+};
 export const NO_TUNNEL: RejectedRequest = {
   status: 405,
   error: writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, "the server opens no tunnels", {
