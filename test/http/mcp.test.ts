@@ -153,6 +153,49 @@ describe("a message", () => {
     }
   });
 
+  test.each<[string, unknown, number, number, unknown]>([
+    ["what is not JSON", "{", 400, -32_700, null],
+    ["a batch", [LIST], 400, -32_600, null],
+    ["a message without a method", { jsonrpc: "2.0", id: 1 }, 400, -32_600, null],
+    ["an id that is null", { ...LIST, id: null }, 400, -32_600, null],
+    ["no version", { id: 1, method: "ping" }, 400, -32_600, 1],
+    ["an unknown method", { ...LIST, method: "nothing/list" }, 200, -32_601, 1],
+    ["a notification with an id", { ...LIST, method: "notifications/initialized" }, 200, -32_601, 1],
+  ])("%s has the code of JSON-RPC", async (_, body, status, code, id) => {
+    const answer = await send({ body });
+    expect([answer.status, answer.body.id, answer.body.error.code]).toEqual([status, id, code]);
+  });
+
+  test.each<[object, string]>([
+    [{ method: "initialize" }, "params must be an object"],
+    [{ method: "initialize", params: [] }, "params must be an object"],
+    [{ method: "nothing/list", params: "x" }, "params must be an object"],
+    [
+      { method: "initialize", params: { protocolVersion: 5, capabilities: {}, clientInfo: { name: "x" } } },
+      "params.protocolVersion must be a string; params.clientInfo.version must be a string",
+    ],
+    [{ params: { cursor: 5 } }, "params.cursor must be a string"],
+    [{ params: { cursor: "x" } }, "params.cursor must be left out: the list has one page"],
+    [{ method: "tools/call", params: { name: 5 } }, "params.name must be a string"],
+    [{ method: "tools/call", params: { name: "x", arguments: [] } }, "params.arguments must be an object"],
+    [{ method: "ping", params: { _meta: 5 } }, "params._meta must be an object"],
+  ])("that is a request, with invalid parameters: %j", async (request, problem) => {
+    const { status, body } = await send({ body: { ...LIST, ...request } });
+    const error = { code: -32_602, message: `Invalid params: ${problem}` };
+    expect([status, body]).toEqual([200, { jsonrpc: "2.0", id: 1, error }]);
+  });
+
+  test("that is a request of the present revision, with invalid parameters, has a status of its own", async () => {
+    const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" };
+    const { status, body } = await send({ headers, body: { ...LIST, params: [] } });
+    expect([status, body.error.code]).toEqual([400, -32_602]);
+  });
+
+  test("that is a notification is accepted, whatever its method", async () => {
+    for (const method of ["notifications/initialized", "notifications/nothing", "tools/list"])
+      expect((await send({ body: { jsonrpc: "2.0", method } })).status).toBe(202);
+  });
+
   test("is JSON, not compressed", async () => {
     for (const headers of [{ "content-type": "text/plain" }, { "content-encoding": "gzip" }]) {
       expect(await refused({ headers })).toEqual([415, "TRANSPORT_UNSUPPORTED"]);

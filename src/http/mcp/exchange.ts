@@ -4,6 +4,7 @@ import type { CallTool } from "../../rpc/tools/tool-call.ts";
 import { MAX_RESULT_BYTES, type ToolResult } from "../../rpc/tools/tool-result.ts";
 import { type Tool, toolsFor } from "../../rpc/tools/tools.ts";
 import type { HttpRequest } from "../connection/listener.ts";
+import { type InvalidParams, invalidParams } from "./check-params.ts";
 
 /** The description of the server as a whole, for models. */
 const INSTRUCTIONS = [
@@ -39,6 +40,8 @@ export async function exchange(asked: Exchange): Promise<Response> {
   const { message, req, record, signal, report } = asked;
   // Loaded with the first request: most servers never get one.
   const protocol = await import("@modelcontextprotocol/server");
+  const invalid = invalidParams(protocol, message);
+  if (invalid) return invalidParamsResponse(protocol, invalid, req);
   let failure: unknown;
   const handler = protocol.createMcpHandler(() => createServer(protocol, asked), {
     // Nothing here changes without a new release, so there is nothing to subscribe to.
@@ -57,6 +60,20 @@ export async function exchange(asked: Exchange): Promise<Response> {
   // Mistakes of clients also end up here, but with other statuses.
   if (response.status === 500) report(failure ?? new Error("the protocol layer failed"), record);
   return response;
+}
+
+/** Revisions since this one answer invalid requests with a status of their own; earlier clients read no such answers. */
+const REVISION_WITH_STATUS = "2026-07-28";
+
+function invalidParamsResponse(
+  { ProtocolErrorCode }: Protocol,
+  { id, message }: InvalidParams,
+  req: HttpRequest,
+): Response {
+  const revision = req.headers["mcp-protocol-version"];
+  const hasStatus = typeof revision === "string" && revision >= REVISION_WITH_STATUS;
+  const error = { code: ProtocolErrorCode.InvalidParams, message: `Invalid params: ${message}` };
+  return Response.json({ jsonrpc: "2.0", id, error }, { status: hasStatus ? 400 : 200 });
 }
 
 type Protocol = typeof import("@modelcontextprotocol/server");

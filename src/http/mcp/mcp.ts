@@ -20,16 +20,13 @@ import type { Dispatch } from "../dispatch/dispatch.ts";
 import { writeStream, writeWhole } from "../output/node-response.ts";
 import type { SessionOrigin } from "../sign-in/session-origin.ts";
 import { type Exchange, exchange } from "./exchange.ts";
-import { readMessage } from "./read-message.ts";
+import { jsonRpcCodeOf, readMessage } from "./read-message.ts";
 
 const PATH = /^\/mcp(?:\?|$)/;
 const DOCUMENT_FILE = join(import.meta.dirname, "../../../gen/tools.json");
 
 /** Name in the access log for requests that call no operation; it contains nothing from the request. */
 const OPERATION = "mcp";
-
-/** JSON-RPC's code for errors that a server defines itself. */
-const SERVER_ERROR = -32_000;
 
 /** Headers that Node writes itself on HTTP/1, and that HTTP/2 forbids. */
 const CONNECTION_HEADERS = ["connection", "keep-alive", "transfer-encoding"];
@@ -176,7 +173,7 @@ function refuse(res: HttpResponse, record: CallRecord, error: ConnectError, stat
   const body = {
     jsonrpc: "2.0",
     id: null,
-    error: { code: SERVER_ERROR, message: error.rawMessage, data },
+    error: { code: jsonRpcCodeOf(error), message: error.rawMessage, data },
   };
   return writeWhole(res, status, header, Buffer.from(JSON.stringify(body)), record.output);
 }

@@ -1,4 +1,5 @@
-import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import type { ConnectError } from "@connectrpc/connect";
+import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { bodyTooLarge, writeConnectError } from "../../rpc/error/error.ts";
 import { freeChunk } from "../../rpc/request/free-chunk.ts";
 import { countJson } from "../../rpc/request/json-count.ts";
@@ -38,7 +39,7 @@ export async function readMessage(req: HttpRequest, hold: BodyHold): Promise<obj
   countJson(body, MESSAGE_BOUNDS);
   const message = parsed(body);
   if (typeof message === "object" && message !== null && !Array.isArray(message)) return message;
-  throw malformed("the request is not one message of JSON-RPC: it is an object, and no batch");
+  throw malformed("the request must be one JSON-RPC message, an object: batches are not supported");
 }
 
 async function readBody(req: HttpRequest, hold: BodyHold): Promise<Uint8Array> {
@@ -57,8 +58,22 @@ function parsed(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    throw malformed("the message is no JSON");
+    throw malformed(NOT_JSON);
   }
+}
+
+const NOT_JSON = "the message is not JSON";
+
+/** Codes of JSON-RPC: for what is not JSON, for JSON that is no message, and for errors that a server defines itself. */
+const PARSE_ERROR = -32_700;
+const INVALID_REQUEST = -32_600;
+const SERVER_ERROR = -32_000;
+
+/** Returns the code of JSON-RPC for the error of a request that reaches no tool. */
+export function jsonRpcCodeOf(error: ConnectError): number {
+  const [detail] = error.findDetails(ErrorDetailSchema);
+  if (detail?.reason !== ErrorReason.BODY_MALFORMED) return SERVER_ERROR;
+  return error.rawMessage === NOT_JSON ? PARSE_ERROR : INVALID_REQUEST;
 }
 
 function malformed(message: string) {
