@@ -296,6 +296,15 @@ describe("a tool of a stream", () => {
       ]);
     }
   });
+
+  test("names the parameter for a place of no message", async () => {
+    const client = await connect();
+    const { structuredContent } = await client.callTool({ name: "watch_events", arguments: { after: "x" } });
+    expect(structuredContent).toMatchObject({
+      message: expect.stringMatching(/^after must be the id of a message of this stream/),
+      metadata: { field: "after" },
+    });
+  });
 });
 
 describe("what a caller may not do", () => {

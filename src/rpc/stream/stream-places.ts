@@ -7,10 +7,17 @@ import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { valueUnusable } from "../../domain/error.ts";
 import { logPlaceKey } from "../../services/call/plain-stream.ts";
 
+/** A place as its client names it. */
+interface Place {
+  readonly text: string;
+  /** The header or parameter that names it. */
+  readonly field: string;
+}
+
 /** Functions that number the messages of one operation, and that continue a request after a number. */
 interface Places<I, O> {
   /** @throws DomainError VALUE_UNUSABLE for a place that no message of the operation has */
-  resume(req: I, place: string, values: ContextValues): void;
+  resume(req: I, place: Place, values: ContextValues): void;
   /** Returns the function that gives the place of each message of a stream, in their order. */
   follow(req: I): (message: O) => string;
 }
@@ -37,9 +44,12 @@ const PLACES = new Map<DescMethod, Places<never, never>>([
   }),
   placesOf(WorkflowService.method.streamActionLogs, {
     resume: ({ stepIndex }, place, values) => {
-      const [, attempt, step, offset] = /^(\d{1,9})\.(\d{1,2})\.(\d{1,15})$/.exec(place) ?? [];
+      const [, attempt, step, offset] = /^(\d{1,9})\.(\d{1,2})\.(\d{1,15})$/.exec(place.text) ?? [];
       if (offset === undefined || (stepIndex !== undefined && stepIndex !== Number(step))) {
-        throw unusable("the attempt, the step and the offset of a message of this stream, such as 1.0.4096");
+        throw unusable(
+          place,
+          "the attempt, the step and the offset of a message of this stream, such as 1.0.4096",
+        );
       }
       values.set(logPlaceKey, {
         attempt: Number(attempt),
@@ -60,11 +70,12 @@ export function hasPlaces(method: DescMethod): boolean {
 /** The places of the messages of one stream, from where they are known to where they are written. */
 export class StreamPlaces {
   /** The place behind which the stream goes on, as its client names it. */
-  readonly resumed: string | undefined;
+  readonly resumed: Place | undefined;
   readonly #passed: string[] = [];
 
-  constructor(resumed: string | undefined) {
-    this.resumed = resumed;
+  /** @param field the header or parameter that names the place to resume at, for errors about it */
+  constructor(resumed: string | undefined, field = "Last-Event-ID") {
+    this.resumed = resumed === undefined ? undefined : { text: resumed, field };
   }
 
   put(place: string): void {
@@ -113,14 +124,12 @@ function placesOf<M extends DescMethodServerStreaming>(
   return [method, places as Places<never, never>];
 }
 
-function sequenceIn(place: string): bigint {
-  if (!/^\d{1,18}$/.test(place)) throw unusable("the id of a message of this stream, a whole number");
-  return BigInt(place);
+function sequenceIn(place: Place): bigint {
+  if (!/^\d{1,18}$/.test(place.text))
+    throw unusable(place, "the id of a message of this stream, a whole number");
+  return BigInt(place.text);
 }
 
-function unusable(expected: string) {
-  return valueUnusable(
-    "Last-Event-ID",
-    `Last-Event-ID must be ${expected}; leave it out to begin where the request says`,
-  );
+function unusable({ field }: Place, expected: string) {
+  return valueUnusable(field, `${field} must be ${expected}; leave it out to begin where the request says`);
 }

@@ -93,7 +93,10 @@ async function collect(
     throw unusable("waitSeconds", `a whole number from 1 to ${MAX_WAIT_SECONDS}`);
   }
   const enough = new AbortController();
-  const stream = { places: new StreamPlaces(after === "" ? undefined : after), large: new LargeMessages() };
+  const stream = {
+    places: new StreamPlaces(after === "" ? undefined : after, "after"),
+    large: new LargeMessages(),
+  };
   record.operation = tool.route.operation;
   // What is left once enough has come ends as cancelled, and the call does not.
   const own: CallRecord = { ...record };
