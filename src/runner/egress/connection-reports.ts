@@ -12,9 +12,9 @@ import { CALL_MS, classifyFailure, isUnknownOperation, type WorkClient } from ".
 import type { EgressRefusal } from "./egress-rules.ts";
 import type { EgressConnection } from "./forward-request.ts";
 
-/** Connections of a report (contract, ReportEnvironmentConnectionsRequest.connections). */
+/** Maximum number of connections in a report (contract, ReportEnvironmentConnectionsRequest.connections). */
 const MAX_REPORTED = 200;
-/** Time in which reports are repeated while the server is unreachable, once the work is over. */
+/** Time during which reports are retried after the end of the work while the server is unreachable. */
 const REPEAT_MS = 15_000;
 
 const REFUSALS: Readonly<Record<EgressRefusal, Refusal>> = {
@@ -26,20 +26,20 @@ const REFUSALS: Readonly<Record<EgressRefusal, Refusal>> = {
 
 type Reported = MessageInitShape<typeof EnvironmentConnectionSchema>;
 
-/** Reports the connections of a piece of work. The work does not wait for it until it is over. */
+/** Reports the connections of a piece of work. The work waits for the reports only at its end. */
 export class ConnectionReports {
   readonly #client: Pick<WorkClient, "reportEnvironmentConnections">;
   readonly #environmentId: string;
   readonly #log: Pick<Log, "warn">;
   readonly #signal: AbortSignal;
-  /** Time after which nothing is repeated any more. */
+  /** Time after which reports are no longer retried. */
   #until = Number.POSITIVE_INFINITY;
   #pending: Reported[] = [];
   #leftOut = false;
   #sending: Promise<void> | undefined;
   readonly #counts = { refused: 0, allowed: 0 };
 
-  /** @param signal aborted when the server takes no reports of the work any more */
+  /** @param signal aborted when the server no longer accepts reports of the work */
   constructor(
     client: Pick<WorkClient, "reportEnvironmentConnections">,
     environmentId: string,
@@ -52,7 +52,7 @@ export class ConnectionReports {
     this.#signal = signal;
   }
 
-  /** Reports a connection; what the server would not keep is only counted. */
+  /** Reports a connection. Beyond the number that the server keeps, connections are only counted. */
   add({ host, port, rule, refusal, sentBytes, receivedBytes }: EgressConnection): void {
     const kind = refusal === undefined ? "allowed" : "refused";
     if (this.#counts[kind] >= MAX_KEPT_CONNECTIONS) {
@@ -74,7 +74,7 @@ export class ConnectionReports {
     this.#begin();
   }
 
-  /** Resolves when all connections have been reported, or given up. */
+  /** Resolves when all connections are reported or given up. */
   async settled(): Promise<void> {
     this.#until = performance.now() + REPEAT_MS;
     await this.#sending;
@@ -106,7 +106,7 @@ export class ConnectionReports {
     }
   }
 
-  /** Returns false where the server takes no such report. */
+  /** Sends a report with retries. Returns false when the server does not accept it. */
   async #report(report: Parameters<WorkClient["reportEnvironmentConnections"]>[0]): Promise<boolean> {
     for (let failures = 1; ; failures++) {
       try {
@@ -116,7 +116,7 @@ export class ConnectionReports {
         });
         return true;
       } catch (error) {
-        // An older server does not know them; or the environment is gone, or the token: the work finds out.
+        // An older server does not know these reports; or the environment or the token is gone, and the work finds out.
         if (isUnknownOperation(error) || this.#signal.aborted || classifyFailure(error) !== "transient")
           return false;
         if (performance.now() >= this.#until) throw error;

@@ -2,31 +2,31 @@ import { createHash, randomBytes } from "node:crypto";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { BaseBlock } from "asn1js";
 
-/** An authority whose key never leaves this process. */
+/** A certificate authority whose key never leaves this process. */
 export interface CredentialAuthority {
   /** Its certificate, in PEM. */
   readonly certificate: string;
-  /** Returns the certificate, with its key, by which this process answers for a host. */
+  /** Returns the certificate and key with which this process impersonates a host. */
   contextFor(host: string): Promise<SecureContext>;
 }
 
-/** An algorithm that every client of TLS accepts. */
+/** An algorithm that every TLS client accepts. */
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 const DAY_MS = 86_400_000;
 /** Longer than any piece of work takes. */
 const VALID_DAYS = 825;
 const COMMON_NAME = "2.5.4.3";
 const SERVER_AUTHENTICATION = "1.3.6.1.5.5.7.3.1";
-/** Bits of the extension KeyUsage, as its BIT STRING has them, and how many of its last ones are not used. */
+/** Bits of the extension KeyUsage in its BIT STRING, and the number of unused bits at its end. */
 const USAGE = {
   digitalSignature: { bits: 0x80, unusedBits: 7 },
   signing: { bits: 0x06, unusedBits: 1 },
 } as const;
 const DNS_NAME = 2;
 
-/** Makes an authority of its own for a piece of work. @param now milliseconds since 1970 UTC */
+/** Creates a certificate authority for a single piece of work. @param now milliseconds since 1970 UTC */
 export async function createCredentialAuthority(now: number): Promise<CredentialAuthority> {
-  // Loaded on demand: work without such secrets does not pay for it.
+  // Loaded on demand: work without such secrets does not need these libraries.
   const asn1 = await import("asn1js");
   const pki = await import("pkijs");
   const newKeys = () => crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
@@ -36,7 +36,7 @@ export async function createCredentialAuthority(now: number): Promise<Credential
     new pki.Extension({ extnID, critical, extnValue: value.toBER(false) });
   const usage = ({ bits, unusedBits }: { readonly bits: number; readonly unusedBits: number }) =>
     extension(pki.id_KeyUsage, true, new asn1.BitString({ valueHex: ownBytes([bits]), unusedBits }));
-  /** Returns the SHA-1 of a key, by which certificates name it (RFC 5280, 4.2.1.2). */
+  /** Returns the SHA-1 of a key, which identifies it in certificates (RFC 5280, 4.2.1.2). */
   const idOf = async (key: CryptoKey) => {
     const info = new pki.PublicKeyInfo();
     await info.importKey(key);
@@ -60,13 +60,13 @@ export async function createCredentialAuthority(now: number): Promise<Credential
   ) => {
     const certificate = new pki.Certificate();
     certificate.version = 2;
-    // Positive, as the first bit tells.
+    // The first byte makes the number positive.
     certificate.serialNumber = new asn1.Integer({
       valueHex: ownBytes([1, ...randomBytes(15)]),
     });
     certificate.issuer = issuer;
     certificate.subject = subject;
-    // A clock of the work's may be a little behind.
+    // The clock of a client may be slightly behind.
     certificate.notBefore.value = new Date(now - DAY_MS);
     certificate.notAfter.value = new Date(now + VALID_DAYS * DAY_MS);
     certificate.extensions = [...extensions];
@@ -87,7 +87,7 @@ export async function createCredentialAuthority(now: number): Promise<Credential
   const key = toPem("PRIVATE KEY", await crypto.subtle.exportKey("pkcs8", leaf.privateKey));
   const leafId = await idOf(leaf.publicKey);
   const signFor = async (host: string) => {
-    // A common name is too short for some hosts; clients look at the alternative names.
+    // Some host names exceed the length of a common name. Clients check the alternative names instead.
     const cert = await sign(nameOf("Egress proxy"), leaf.publicKey, [
       extension(pki.id_BasicConstraints, true, new pki.BasicConstraints({ cA: false }).toSchema()),
       usage(USAGE.digitalSignature),
@@ -129,7 +129,7 @@ function toPem(label: string, content: ArrayBuffer): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ""].join("\n");
 }
 
-/** Returns bytes in a buffer of their own: that of a Buffer may hold others of this process, which would be written out. */
+/** Copies bytes into a new buffer. A Buffer's pooled memory may hold other data, which would end up in the certificate. */
 function ownBytes(bytes: ArrayLike<number>): ArrayBuffer {
   return Uint8Array.from(bytes).buffer;
 }

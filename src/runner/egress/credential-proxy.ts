@@ -22,7 +22,7 @@ import {
   rejectRequest,
 } from "./forward-request.ts";
 
-/** A secret that is put into requests. */
+/** A secret that the proxy injects into requests. */
 export interface ProxiedSecret {
   readonly secretId: string;
   readonly value: string;
@@ -30,20 +30,20 @@ export interface ProxiedSecret {
   readonly header: string;
 }
 
-/** Puts secrets into requests of a piece of work to their hosts. The work has the authority's certificate alone. */
+/** Injects secrets into the requests of a piece of work to their hosts. The work only has the authority's certificate. */
 export interface CredentialProxy {
-  /** The certificate by which the work accepts this proxy in the place of these hosts, in PEM. */
+  /** The authority's certificate in PEM, which makes the work accept this proxy in place of the hosts. */
   readonly certificate: string;
-  /** Returns whether a connection to a target must go through here. */
+  /** Returns whether a connection to a target must go through this proxy. */
   takes(target: EgressTarget): boolean;
-  /** Serves a connection that the work takes for one to a target that this takes. */
+  /** Serves a connection in place of a target that {@link takes} accepts. */
   serve(client: Socket, target: EgressTarget, passage: EgressPassage): void;
 }
 
 /**
- * Returns the proxy of the secrets of a piece of work.
+ * Creates the proxy for the secrets of a piece of work.
  *
- * @param trusted the authorities by which hosts are verified
+ * @param trusted the authorities that hosts are verified with
  * @param now milliseconds since 1970 UTC
  */
 export async function createCredentialProxy(
@@ -59,7 +59,7 @@ export async function createCredentialProxy(
     }
   const masked = new Secrets();
   for (const { value } of secrets) for (const part of credentialParts(value)) masked.add(part);
-  // Hosts may write what they have got in small letters.
+  // A host may echo a value in lower case.
   const values = new Secrets();
   values.addAll(masked);
   values.addInLowerCase(masked);
@@ -78,15 +78,18 @@ export async function createCredentialProxy(
   };
 }
 
-/** Returns the authorities by which hosts are verified: those of Node and of the machine, and more. @param more certificates in PEM */
+/**
+ * Returns the authorities that hosts are verified with: those of Node, of the machine and `more`.
+ * @param more certificates in PEM
+ */
 export function trustedAuthorities(more: readonly string[] = []): SecureContext {
   const ca = new Set([...getCACertificates("default"), ...getCACertificates("system"), ...more]);
   return createSecureContext({ ca: [...ca], minVersion: "TLSv1.2" });
 }
 
-/** Returns what the work is to trust: the authorities of the machine and that of its proxy, in PEM. */
+/** Returns the certificates that the work trusts, in PEM: those of the machine's authorities and of the proxy's. */
 export function trustedByWork({ certificate }: Pick<CredentialProxy, "certificate">): string {
-  // A machine has each in several files.
+  // A machine may have the same certificate in several files.
   const system = new Set(getCACertificates("system"));
   return [...(system.size > 0 ? system : getCACertificates("bundled")), certificate]
     .map((each) => `${each.trim()}\n`)
@@ -106,13 +109,13 @@ interface ServedHost {
   readonly passage: EgressPassage;
 }
 
-/** Returns a server, which listens nowhere, that answers in the place of a host. */
+/** Returns a server that answers in place of a host. It does not listen: it is given its connections. */
 function createHostServer(authority: CredentialAuthority, served: ServedHost): Server {
   const { target } = served;
   const server = createServer(
     {
       requestTimeout: 0,
-      // HTTP/2 is not offered: its clients use this, or end.
+      // HTTP/2 is not offered: clients fall back to HTTP/1.1 or fail.
       ALPNProtocols: ["http/1.1"],
       SNICallback(name, callback) {
         if (parseHost(name)?.host !== target.host) return callback(new Error("another host"));
@@ -121,7 +124,7 @@ function createHostServer(authority: CredentialAuthority, served: ServedHost): S
     },
     inTurns((req, res) => passOn(req, res, served)),
   );
-  // Without a name there is no certificate for it either.
+  // A client that sends no name gets no certificate.
   server.on("secureConnection", (socket) => {
     if (!isNamed(socket, target)) socket.destroy();
   });
@@ -136,7 +139,7 @@ function isNamed({ servername }: Pick<TLSSocket, "servername">, target: EgressTa
   return typeof servername === "string" && parseHost(servername)?.host === target.host;
 }
 
-/** Headers of requests by which an answer would be a part of one, or encoded, so that values in it were not found. */
+/** Request headers that would make the answer partial or encoded, so that secrets in it could not be masked. */
 const UNMASKABLE = ["accept-charset", "accept-encoding", "range", "if-range"];
 
 async function passOn(req: IncomingMessage, res: ServerResponse, served: ServedHost): Promise<void> {
@@ -152,12 +155,12 @@ async function passOn(req: IncomingMessage, res: ServerResponse, served: ServedH
     ...["Host", target.port === 443 ? target.host : keyOf(target)],
     ...["Accept-Encoding", "identity"],
     ...secrets.flatMap((secret, index) =>
-      // Of several for one header, the first counts.
+      // If several secrets use the same header, the first one wins.
       replaced.indexOf(secret.header.toLowerCase()) === index ? headerOf(req, secret) : [],
     ),
     ...framing(req),
   ];
-  // Whatever the runner's variables say of unauthorized ones.
+  // Explicit, so that the runner's environment variables cannot disable the verification.
   const verification = { servername: target.host, secureContext: trusted, rejectUnauthorized: true };
   return forwardRequest(
     req,
@@ -171,7 +174,7 @@ async function passOn(req: IncomingMessage, res: ServerResponse, served: ServedH
   );
 }
 
-/** Returns whether a request names the host of its connection, once. */
+/** Returns whether a request has exactly one Host header and it names the host of the connection. */
 function isMeant({ rawHeaders }: IncomingMessage, { host, port }: EgressTarget): boolean {
   const names = rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
   const index = names.indexOf("host");
@@ -180,7 +183,10 @@ function isMeant({ rawHeaders }: IncomingMessage, { host, port }: EgressTarget):
   return named?.host === host && (named.port ?? 443) === port;
 }
 
-/** Returns the header with a secret, as its name and value: the whole of it, or what the work sends around the placeholder. */
+/**
+ * Returns the name and value of the header with a secret. The secret replaces the placeholder in the work's header, or
+ * is the whole value if the work sends no placeholder.
+ */
 function headerOf(req: IncomingMessage, { secretId, header, value }: ProxiedSecret): readonly string[] {
   const sent = req.headers[header.toLowerCase()];
   const placeholder = placeholderOf(secretId);
@@ -188,7 +194,7 @@ function headerOf(req: IncomingMessage, { secretId, header, value }: ProxiedSecr
   return [header, holds ? sent.replaceAll(placeholder, () => value) : value];
 }
 
-/** Returns an answer without the values of secrets, or why the work gets none. */
+/** Returns an answer with masked secrets, or the reason why the work gets none. */
 function maskedAnswer(received: IncomingMessage, method: string, masked: Secrets): PassedAnswer | string {
   const { statusCode = 0, statusMessage = "", rawHeaders } = received;
   const hasBody = method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
@@ -197,7 +203,7 @@ function maskedAnswer(received: IncomingMessage, method: string, masked: Secrets
     return `the host's answer is encoded (${masked.maskText(coding)}), though it was asked for one that is not: secrets in it would not be found`;
   return {
     statusMessage: masked.maskText(statusMessage),
-    // The length is another one where something is masked.
+    // Masking may change the length.
     headers: endToEnd(rawHeaders, ...(hasBody ? ["content-length"] : [])).map((text) =>
       masked.maskText(text),
     ),
@@ -205,7 +211,7 @@ function maskedAnswer(received: IncomingMessage, method: string, masked: Secrets
   };
 }
 
-/** Returns how the body of an answer is encoded, also on the way alone; empty where ASCII in it is found as it is. */
+/** Returns the content, transfer and text encodings of an answer's body; empty if ASCII appears in it unchanged. */
 function codingOf({ headers }: IncomingMessage): string {
   const { "content-encoding": content = "", "transfer-encoding": transfer = "" } = headers;
   const codings = `${content},${transfer}`.split(",").map((each) => each.trim());
@@ -214,7 +220,7 @@ function codingOf({ headers }: IncomingMessage): string {
   return [...codings.filter((each) => !/^(identity|chunked)?$/i.test(each)), ...wide].join(", ");
 }
 
-/** Encodings of text in which ASCII is not one byte a character, or not the same bytes. */
+/** Text encodings in which ASCII characters are not their usual single bytes. */
 const WIDE_CHARSET = /^(cs)?(utf-?(7|16|32)|ucs-?[24]|unicode|iso-10646)/i;
 
 function maskingStream(mask: SecretMask): Transform {

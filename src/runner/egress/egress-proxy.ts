@@ -29,18 +29,17 @@ import { joinSockets } from "./forwarder.ts";
 export interface EgressProxyOptions
   extends Omit<EgressPassage, "hosts">,
     Partial<Pick<EgressPassage, "hosts">> {
-  /** Puts secrets into requests to their hosts; none when absent. */
+  /** Injects secrets into requests to their hosts; none when absent. */
   readonly credentials?: CredentialProxy | undefined;
 }
 
 /**
- * Returns a proxy that speaks CONNECT and plain HTTP. Each request is decided by itself; the proxy connects to the
- * addresses of the decision, follows no redirect, and reads nothing of what goes through a tunnel, but of those to hosts
- * of secrets.
+ * Creates a proxy that speaks CONNECT and plain HTTP. It decides each request separately, connects only to the addresses
+ * of the decision and follows no redirects. It reads the content of a tunnel only if the host gets secrets.
  */
 export function createEgressProxy(options: EgressProxyOptions): Server {
   const passing: Passing = { hosts: new Set(), ...options };
-  // A transfer may take as long as it takes.
+  // No timeout: a transfer may take any amount of time.
   const server = createServer(
     { requestTimeout: 0 },
     inTurns((req, res) => forward(req, res, passing)),
@@ -50,7 +49,7 @@ export function createEgressProxy(options: EgressProxyOptions): Server {
     client.on("error", () => client.destroy());
     tunnel(req, client, head, passing).catch(() => client.destroy());
   });
-  // One that takes nothing more, or says nothing more, would stay.
+  // A connection to a stalled host would otherwise stay open.
   server.once("close", () => {
     for (const host of passing.hosts) host.destroy();
   });
@@ -118,7 +117,7 @@ function answer(client: Socket, code: number, text: string): void {
   client.end(`${head.join("\r\n")}\r\n\r\n${body}`);
 }
 
-/** Passes on a request over plain HTTP, into which no secret is put. */
+/** Forwards a plain HTTP request, without secrets. */
 async function forward(req: IncomingMessage, res: ServerResponse, passage: EgressPassage): Promise<void> {
   const url = /^http:\/\//i.test(req.url ?? "") ? URL.parse(req.url ?? "") : null;
   const target = url && targetOfUrl(url.href);
@@ -126,7 +125,7 @@ async function forward(req: IncomingMessage, res: ServerResponse, passage: Egres
     return rejectRequest(res, 400, "this is a proxy: it takes http addresses, and CONNECT for others");
   const request = {
     path: url.pathname + url.search,
-    // The host of the address counts, whatever the header says.
+    // The host of the URL decides, not the Host header.
     headers: [...endToEnd(req.rawHeaders, "host"), "Host", url.host, ...framing(req)],
   };
   return forwardRequest(

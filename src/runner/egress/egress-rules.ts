@@ -3,7 +3,7 @@ import { isPublicAddress } from "../../scm/public-address.ts";
 import type { ResolveHost } from "../git/remote-address.ts";
 import { Limiter } from "../process/limiter.ts";
 
-/** The destination of a connection: a name in lower case or an address, IPv6 without brackets, and a port. */
+/** The destination of a connection: a port, and a name in lower case or an address, IPv6 without brackets. */
 export interface EgressTarget {
   readonly host: string;
   readonly port: number;
@@ -13,17 +13,17 @@ export interface EgressTarget {
 export interface EgressRule {
   /** The part of the policy that allows them, such as `registries` or `hosts[2]`. */
   readonly name: string;
-  /** A name or an address; `*.example.org` for every name below it. */
+  /** A name or an address; `*.example.org` matches every subdomain. */
   readonly host: string;
   readonly ports: readonly number[];
-  /** True for the service itself, whatever its address is. */
+  /** True for the service itself, whose address need not be public. */
   readonly isService?: boolean;
 }
 
-/** The ports of a rule that names none. */
+/** The ports of a rule without ports. */
 export const DEFAULT_PORTS: readonly number[] = [80, 443];
 
-/** Ranges of addresses that are not public, and may be reached where a rule allows their name. */
+/** Ranges of private addresses that may be reached if a rule allows their name. */
 export type PrivateNetworks = readonly {
   readonly address: string;
   readonly prefix: number;
@@ -37,12 +37,12 @@ export type EgressDecision =
   | { readonly rule: string; readonly addresses: readonly string[]; readonly refusal?: undefined }
   | { readonly rule: string; readonly refusal: EgressRefusal };
 
-/** Decides whether work may reach a target, and at which addresses: connect to these and no other. */
+/** Decides whether work may reach a target. Connect only to the addresses of the decision. */
 export type DecideEgress = (target: EgressTarget) => Promise<EgressDecision>;
 
 /**
- * Returns the function that decides by rules. A name is looked up only when a rule allows it, and all its addresses
- * count: one that is not public refuses it, unless the operator names that.
+ * Returns a function that decides by rules. It resolves a name only if a rule allows it, and refuses the name if one of
+ * its addresses is neither public nor in `privateNetworks`.
  */
 export function egressDecider(
   rules: readonly EgressRule[],
@@ -55,7 +55,7 @@ export function egressDecider(
     isPublicAddress(address) || named.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
   return async (target) => {
     const matching = rules.filter((each) => matches(each, target));
-    // The service is reached whatever its address is, also where another rule names its host.
+    // The rule for the service takes precedence, since it allows addresses that are not public.
     const rule = matching.find((each) => each.isService) ?? matching[0];
     if (!rule) return { rule: "", refusal: "not_allowed" };
     const { host } = target;
@@ -67,22 +67,22 @@ export function egressDecider(
   };
 }
 
-/** Returns the function that decides as another one does, for work that a pull request from a fork began: within rules alone. */
+/** Restricts a decision to targets that `rules` match, for work that a pull request from a fork began. */
 export function withinRules(rules: readonly EgressRule[], decide: DecideEgress): DecideEgress {
   return async (target) =>
     rules.some((each) => matches(each, target)) ? decide(target) : { rule: "", refusal: "begun_by_fork" };
 }
 
-/** Look-ups of a piece of work at the same time: the system makes few for the whole program, and they may take long. */
+/** Concurrent look-ups of a piece of work. The system runs few for the whole process, and they may take long. */
 const MAX_LOOKUPS = 2;
-/** Names of a piece of work that are looked up or wait for it; more have no address. */
+/** Maximum number of names in the queue for look-ups, running ones included; further names get no address. */
 const MAX_NAMES = 100;
 
 /**
- * Returns a resolver for a piece of work that leaves room for everybody else: who asks for a name that is being looked
- * up gets the same answer.
+ * Returns a resolver for a piece of work that leaves capacity for other work. Concurrent requests for the same name
+ * share one look-up.
  *
- * @param over aborted when the work is over, whose names need not be looked up any more
+ * @param over aborted when the work is over; cancels queued look-ups
  */
 export function resolverForWork(resolve: ResolveHost, over: AbortSignal): ResolveHost {
   const limiter = new Limiter(MAX_LOOKUPS);
@@ -99,17 +99,17 @@ export function resolverForWork(resolve: ResolveHost, over: AbortSignal): Resolv
 
 function matches(rule: EgressRule, { host, port }: EgressTarget): boolean {
   if (!rule.ports.includes(port)) return false;
-  // No address is below a name.
+  // An address is not a subdomain.
   if (rule.host.startsWith("*.")) return isIP(host) === 0 && host.endsWith(rule.host.slice(1));
   return rule.host === host;
 }
 
-/** A name of at most 253 characters: it is shown to people. */
+/** A name of at most 253 characters, safe to show to people. */
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/;
 
 /**
- * Returns a host as rules have it, by which every spelling of a name or an address becomes one, and its port if it has
- * one; undefined for what is no host.
+ * Parses a host with an optional port, and normalizes every spelling of a name or an address to the form that rules use.
+ * Returns undefined for an invalid host.
  */
 export function parseHost(
   text: string,
@@ -122,7 +122,7 @@ export function parseHost(
   return isIP(host) !== 0 || HOST_NAME.test(host) ? { host, port } : undefined;
 }
 
-/** Returns the target of a URL; undefined for one of another scheme than http and https. */
+/** Returns the target of a URL, or undefined if its scheme is neither http nor https. */
 export function targetOfUrl(text: string): EgressTarget | undefined {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;

@@ -32,48 +32,48 @@ import { DEFAULT_EGRESS, type EgressHosts, rulesOf, sourcesOf } from "./work-rul
 export interface EgressOptions {
   /** The URL at which work reaches the service. */
   readonly serverUrl: string;
-  /** The hosts that the operator names. */
+  /** The hosts that the operator has configured. */
   readonly named: NamedHosts;
-  /** Addresses that are not public and that the operator lets work reach. */
+  /** Private addresses that the operator allows work to reach. */
   readonly privateNetworks: PrivateNetworks;
   readonly machine: MachineSettings;
   readonly resolve?: ResolveHost;
-  /** Certificates in PEM of authorities whose hosts may get secrets, in addition to those of Node and of the machine. */
+  /** Certificates in PEM of authorities that hosts may be verified with, in addition to those of Node and the machine. */
   readonly authorities?: readonly string[] | undefined;
 }
 
-/** A piece of work that reaches hosts. */
+/** A piece of work that connects to hosts. */
 export interface NetworkedWork {
-  /** The folder of its workspace, which exists and which only the runner enters. */
+  /** The folder of its workspace. It exists, and only the runner can enter it. */
   readonly folder: string;
   /** The sources of its environment. */
   readonly initializer: EnvironmentInitializer | undefined;
   /** The organization's policy; the default one when absent. */
   readonly policy?: EgressHosts | undefined;
-  /** True where it reaches the hosts of its sources alone, as far as the policy allows them. */
+  /** True if it may only reach the hosts of its sources that the policy allows. */
   readonly sourcesOnly?: boolean;
-  /** The secrets that are put into its requests; none when absent. */
+  /** The secrets that are injected into its requests; none when absent. */
   readonly secrets?: readonly ProxiedSecret[];
-  /** Returns a host as it may be shown; as it is when absent. */
+  /** Masks secrets in a host name before it is shown; nothing is masked when absent. */
   readonly maskHost?: (host: string) => string;
   readonly onConnection?: (connection: EgressConnection) => void;
 }
 
 export interface OpenNetwork extends WorkNetwork {
-  /** Returns the warning about all that was refused, for work whose output nobody reads; none where nothing was. */
+  /** Returns a warning about the refused connections, for work whose output nobody reads; empty if there were none. */
   warnings(): readonly WorkFailure[];
-  /** Ends all connections, and resolves when each has been reported. */
+  /** Closes all connections; resolves when each has been reported. */
   close(): Promise<void>;
 }
 
-/** Opens the ways out of isolated work: a proxy for each piece of it. */
+/** Opens the network access of isolated work: one proxy for each piece of work. */
 export class Egress {
   readonly #options: EgressOptions;
   readonly #service: EgressTarget | undefined;
-  /** Asked once: settings of a machine count from the start of its runner. */
+  /** Read once: later changes to the machine's settings have no effect until the runner restarts. */
   #registries: ReturnType<typeof readMachineRegistries> | undefined;
 
-  /** Read once, where secrets need them: there are hundreds. */
+  /** Read once, and only if secrets need them, since there are hundreds. */
   #trusted: ReturnType<typeof trustedAuthorities> | undefined;
 
   constructor(options: EgressOptions) {
@@ -94,7 +94,7 @@ export class Egress {
   async open(work: NetworkedWork): Promise<OpenNetwork> {
     const { named, privateNetworks, machine, resolve = systemResolve } = this.#options;
     const { policy = DEFAULT_EGRESS, initializer, folder, secrets = [] } = work;
-    // The clients of the machine are asked where it matters alone.
+    // Query the machine's clients only if the policy includes registries.
     const needsRegistries = policy.sets?.includes(HostSet.REGISTRIES);
     const rules = rulesOf(policy, {
       service: this.#service,
@@ -129,7 +129,7 @@ export class Egress {
     const authoritiesFile = credentials && join(folder, `authorities-${id}.pem`);
     if (authoritiesFile) await writeFile(authoritiesFile, trustedByWork(credentials), { mode: 0o644 });
     const name = `egress-${id}.sock`;
-    // The system allows 107 bytes for the path of a socket: this one is short wherever the folder is.
+    // The system limits a socket's path to 107 bytes. This path is short wherever the folder is.
     const descriptor = openSync(folder, "r");
     server.listen(`/proc/self/fd/${descriptor}/${name}`);
     await once(server, "listening").catch((error) => {
@@ -137,7 +137,7 @@ export class Egress {
       throw error;
     });
     const socketFile = join(folder, name);
-    // The work's user may be another than the runner's. Nobody but the runner enters the folder.
+    // The work may run as a different user. Only the runner can enter the folder.
     chmodSync(socketFile, 0o666);
     return {
       socketFile,
@@ -150,7 +150,7 @@ export class Egress {
         if (over.signal.aborted) return;
         over.abort();
         const closed = untilClosed(server);
-        // The socket's file goes with it.
+        // Closing the server also removes the socket file.
         server.close(() => closeSync(descriptor));
         for (const socket of sockets) socket.destroy();
         await closed;
@@ -161,7 +161,7 @@ export class Egress {
   }
 }
 
-/** Resolves when it has closed, whatever else happens to it. */
+/** Resolves on the `close` event and ignores errors. */
 function untilClosed(open: EventEmitter): Promise<void> {
   return new Promise((resolve) => open.once("close", () => resolve()));
 }
@@ -170,12 +170,12 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host.startsWith("127.");
 }
 
-/** Number of hosts of a piece of work of whose refusal its output tells. */
+/** Number of refused hosts that the output of a piece of work names. */
 const MAX_NAMED = 20;
-/** Number of these that a warning names. */
+/** Number of refused hosts that a warning names. */
 const MAX_WARNED = 5;
 
-/** The refusals of a piece of work, each of which is named once. */
+/** Collects the refusals of a piece of work and names each one once. */
 class Refusals {
   readonly #known = new Set<string>();
   #unnamed: string[] = [];

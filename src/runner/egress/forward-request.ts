@@ -10,29 +10,29 @@ import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { DecideEgress, EgressRefusal, EgressTarget } from "./egress-rules.ts";
 
-/** A connection that work asked for, once it is over or refused. */
+/** A connection of the work that is over or was refused. */
 export interface EgressConnection extends EgressTarget {
-  /** The part of the policy that allows the name; empty where none does. */
+  /** The part of the policy that allows the name; empty if none does. */
   readonly rule: string;
   readonly refusal: EgressRefusal | undefined;
   readonly sentBytes: number;
   readonly receivedBytes: number;
 }
 
-/** The parts that all requests of a piece of work share. */
+/** The context that all requests of a piece of work share. */
 export interface EgressPassage {
   readonly decide: DecideEgress;
   readonly onConnection: (connection: EgressConnection) => void;
-  /** Holds the connections to hosts that are not over. */
+  /** The open connections to hosts. */
   readonly hosts: Set<EventEmitter & { destroy(): unknown }>;
 }
 
-/** Connections of one piece of work at the same time, from it and to hosts; more are refused until others end. */
+/** Maximum number of concurrent connections from a piece of work, and to hosts. Further ones are refused. */
 export const MAX_CONNECTIONS = 1_000;
 export const TOO_MANY = `the work has ${MAX_CONNECTIONS} connections to hosts already`;
-/** Requests of one connection that are not answered yet; one that sends more is ended. */
+/** Maximum number of unanswered requests on a connection. A connection with more is closed. */
 const MAX_PIPELINED = 100;
-/** Time in which a host must take a connection. */
+/** Time in which a host must accept a connection. */
 export const CONNECT_MS = 30_000;
 
 export const STATUS: Readonly<Record<EgressRefusal, readonly [code: number, text: string]>> = {
@@ -45,12 +45,12 @@ export const STATUS: Readonly<Record<EgressRefusal, readonly [code: number, text
   ],
 };
 
-/** Returns for people why a target was refused. */
+/** Returns a text for people that says why a target was refused. */
 export function describeRefusal({ host, port }: EgressTarget, refusal: EgressRefusal): string {
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port} is not reached: ${STATUS[refusal][1]}`;
 }
 
-/** Returns what went wrong; the failure of several addresses together has no message. */
+/** Returns the reason of a failure. The error for several failed addresses has no message. */
 export function reasonOf(error: NodeJS.ErrnoException): string {
   return error.message || error.code || "none of its addresses answers";
 }
@@ -59,7 +59,7 @@ export function bytesOf(host: Socket | undefined) {
   return { sentBytes: host?.bytesWritten ?? 0, receivedBytes: host?.bytesRead ?? 0 };
 }
 
-/** Returns how a target is connected to: at addresses that were checked, without another look-up. */
+/** Returns the options to connect to a target at addresses that were checked, without another look-up. */
 export function dialing({ host, port }: EgressTarget, addresses: readonly string[]) {
   const lookup: LookupFunction = (_name, options, callback) => {
     const found = addresses.map((address) => ({ address, family: isIP(address) }));
@@ -70,7 +70,7 @@ export function dialing({ host, port }: EgressTarget, addresses: readonly string
   return { host, port, lookup, autoSelectFamily: true };
 }
 
-/** Headers between a client and its proxy alone (RFC 9110, 7.6.1), in addition to those that Connection names. */
+/** Hop-by-hop headers (RFC 9110, 7.6.1), in addition to those that Connection names. */
 const HOP_BY_HOP = new Set([
   "connection",
   "keep-alive",
@@ -83,7 +83,10 @@ const HOP_BY_HOP = new Set([
   "upgrade",
 ]);
 
-/** Returns the headers that are passed on, as names and values in turn. @param others names in lower case that are not */
+/**
+ * Returns the headers to forward, as alternating names and values.
+ * @param others names, in lower case, of further headers that are removed
+ */
 export function endToEnd(rawHeaders: readonly string[], ...others: readonly string[]): string[] {
   const pairs = rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? ""] as const] : [],
@@ -92,32 +95,32 @@ export function endToEnd(rawHeaders: readonly string[], ...others: readonly stri
     name.toLowerCase() === "connection" ? value.toLowerCase().split(/\s*,\s*/) : [],
   );
   const left = new Set([...HOP_BY_HOP, ...named]);
-  // It says where the body ends, which is passed on.
+  // Keep it even if Connection names it: it says where the forwarded body ends.
   left.delete("content-length");
   for (const each of others) left.add(each);
   return pairs.filter(([name]) => !left.has(name.toLowerCase())).flat();
 }
 
-/** Returns the header by which the next connection has the body of a request in pieces, as this one has. */
+/** Returns the header that makes the forwarded request chunked if the received one is. */
 export function framing({ headers }: IncomingMessage): string[] {
   return headers["transfer-encoding"] === undefined ? [] : ["Transfer-Encoding", "chunked"];
 }
 
-/** An answer of a host as the work gets it. */
+/** A host's answer in the form that the work receives. */
 export interface PassedAnswer {
   readonly statusMessage: string | undefined;
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: string[];
-  /** A stream that the body goes through, if any. */
+  /** A stream that transforms the body; absent when the body is forwarded unchanged. */
   readonly body?: Duplex;
 }
 
-/** A request that is passed on. */
+/** A request to forward. */
 export interface PassedRequest {
   readonly target: EgressTarget;
-  /** Begins the request at the host. */
+  /** Opens the request to the host. */
   readonly open: (options: RequestOptions) => ClientRequest;
-  /** Returns the answer as the work gets it, or for people why it gets none. */
+  /** Returns the answer for the work, or a text for people that says why it gets none. */
   readonly toAnswer: (received: IncomingMessage) => PassedAnswer | string;
 }
 
@@ -131,7 +134,7 @@ export function rejectRequest(res: ServerResponse, code: number, text: string): 
   res.end(`${text}\n`);
 }
 
-/** Passes a request on to its host where that is allowed, and the answer back. */
+/** Forwards a request to its host if that is allowed, and sends back the answer. */
 export async function forwardRequest(
   req: IncomingMessage,
   res: ServerResponse,
@@ -145,7 +148,7 @@ export async function forwardRequest(
     onConnection({ ...target, rule, refusal, sentBytes: 0, receivedBytes: 0 });
     return refuse(STATUS[refusal][0], describeRefusal(target, refusal));
   }
-  // The client has gone: what is opened now, nothing would close.
+  // The client has gone, so nothing would close a connection that is opened now.
   if (req.socket.destroyed) return;
   if (hosts.size >= MAX_CONNECTIONS) return refuse(503, TOO_MANY);
   const sent = open({
@@ -173,7 +176,7 @@ export async function forwardRequest(
     try {
       res.writeHead(received.statusCode ?? 502, answer.statusMessage, answer.headers);
     } catch {
-      // Node reads status lines that it does not write.
+      // Node parses some status lines that it refuses to write.
       return giveUp("the host's answer is not HTTP");
     }
     (answer.body ? received.pipe(answer.body) : received).pipe(res);
@@ -181,7 +184,7 @@ export async function forwardRequest(
   sent.once("close", () => {
     hosts.delete(sent);
     onConnection({ ...target, rule, refusal, ...bytesOf(host) });
-    // As when it switches to a protocol that nobody asked for.
+    // For example when the host switches protocols without being asked.
     if (!res.headersSent) refuse(502, "the host has ended the connection without an answer");
   });
   res.once("close", () => sent.destroy());
@@ -189,8 +192,8 @@ export async function forwardRequest(
 }
 
 /**
- * Returns a listener for requests that handles those of a connection one after another: answers go back in the order of
- * requests, and no host is asked before its turn.
+ * Returns a request listener that handles the requests of a connection one at a time. Answers are sent in the order of
+ * the requests, and no request is forwarded before its turn.
  */
 export function inTurns(handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>) {
   const turns = new WeakMap<Socket, { waiting: number; last: Promise<unknown> }>();

@@ -4,16 +4,16 @@ import { connect, createServer, type Socket } from "node:net";
 export interface ForwarderOptions {
   /** The socket of the proxy. */
   readonly socketFile: string;
-  /** The port of 127.0.0.1 at which the work reaches the proxy. */
+  /** The port on 127.0.0.1 where the work reaches the proxy. */
   readonly proxyPort: number;
-  /** The service, where its own address is one of the loopback: the work reaches it at that address. */
+  /** The service, if its address is a loopback address. The work reaches it at that address. */
   readonly service: { readonly host: string; readonly port: number } | undefined;
 }
 
 /**
- * Returns the text of a module that passes connections from the network of isolated work to the runner's proxy. It
- * prints `ready` once it listens, until its process ends. It is made of functions of this file, from which Node has
- * taken the types, so that the sandbox needs no file but Node's.
+ * Returns the source of a module that forwards connections from the network of isolated work to the runner's proxy. The
+ * module prints `ready` once it listens and runs until its process is killed. It consists of functions of this file,
+ * without their types, so that the sandbox needs no files other than Node's.
  */
 export function forwarderProgram(options: ForwarderOptions): string {
   const functions = [startForwarder, toProxy, listen, openTunnel, joinSockets].map(String);
@@ -30,7 +30,7 @@ async function startForwarder({ socketFile, proxyPort, service }: ForwarderOptio
   if (service) {
     const tunnel = (client: Socket) => void openTunnel(client, socketFile, service);
     await listen("127.0.0.1", service.port, tunnel);
-    // Where the machine has no IPv6, nobody looks for it there.
+    // On a machine without IPv6, no program connects there.
     await listen("::1", service.port, tunnel).catch(() => undefined);
   }
   writeSync(1, "ready\n");
@@ -48,7 +48,7 @@ function listen(host: string, port: number, onConnection: (socket: Socket) => vo
   });
 }
 
-/** Asks the proxy for the service, and joins the client with what it answers. */
+/** Opens a tunnel to the service through the proxy and joins the client with it. */
 async function openTunnel(
   client: Socket,
   socketFile: string,
@@ -79,14 +79,14 @@ async function openTunnel(
   });
 }
 
-/** Passes on what each of two sockets receives to the other, and the end of each direction; a failure ends both. */
+/** Pipes two sockets into each other, including the end of each direction. A failure of one destroys both. */
 export function joinSockets(one: Socket, other: Socket): void {
   for (const [from, to] of [
     [one, other],
     [other, one],
   ] as const) {
     from.on("error", () => to.destroy());
-    // An ordinary end of both directions is passed on by pipe, once everything before it has been.
+    // Pipe passes on a regular end of both directions after all data.
     from.once("close", () => {
       if (!from.readableEnded || !from.writableFinished) to.destroy();
     });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { commandEnvironment, type Programs } from "../process/command.ts";
 import { type EgressRule, targetOfUrl } from "./egress-rules.ts";
 
-/** Settings of the clients of package registries, in the home of the runner's user or of the whole machine. */
+/** Configuration files of package managers, of the runner's user or of the whole machine. */
 const FILES = [
   ".npmrc",
   ".yarnrc.yml",
@@ -21,11 +21,11 @@ const FILES = [
   "/etc/uv/uv.toml",
 ];
 
-/** Variables of the same clients. */
+/** Environment variables of the same package managers. */
 const VARIABLES =
   /^(npm_config_registry|yarn_npm_registry_server|pip_(extra_)?index_url|uv_(default_index|index|index_url|extra_index_url)|goproxy|cargo_registries_\w+_index)$/i;
 
-/** Clients that tell their registry, also where nobody has set one. */
+/** Commands that print a package manager's registry, even if none is configured. */
 const QUESTIONS = [
   ["npm", "config", "get", "registry"],
   ["go", "env", "GOPROXY"],
@@ -35,13 +35,13 @@ const QUESTION_MS = 20_000;
 export interface MachineSettings {
   /** The programs of the runner. */
   readonly programs: Programs;
-  /** The variables that the runner was started with. */
+  /** The environment variables that the runner was started with. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The home of the runner's user; that of the system when absent. */
   readonly home?: string;
 }
 
-/** Returns the registries that the clients on this machine are set to. */
+/** Returns the registries that the package managers on this machine are configured to use. */
 export async function readMachineRegistries(settings: MachineSettings): Promise<readonly EgressRule[]> {
   const { env, home = homedir() } = settings;
   const files = FILES.map((name) =>
@@ -55,10 +55,10 @@ export async function readMachineRegistries(settings: MachineSettings): Promise<
   return [...distinct.values()].map(({ host, port }) => ({ name: "registries", host, ports: [port] }));
 }
 
-/** A client's way out of the machine, by which work would reach everything. GOPROXY is a registry. */
+/** The setting of a network proxy, through which work would reach every host. GOPROXY is a registry and is not matched. */
 const PROXY_SETTING = /^\s*[:"']*([\w.:-]*[_.:-])?(https?[_-]?)?proxy["']?\s*[:=]/i;
 
-/** Returns the addresses in settings, without those of remarks, of names of XML and of proxies. */
+/** Returns the URLs in a configuration text, without those in comments, XML namespaces and proxy settings. */
 function addressesIn(text: string): string[] {
   const settings = text
     .replace(/<!--[\s\S]*?-->/g, "")
@@ -76,7 +76,7 @@ async function ask(
 ): Promise<string> {
   const environment = commandEnvironment(programs, home);
   const command = { program, args, folder: "/", environment, timeoutMs: QUESTION_MS, keepBytes: 10_000 };
-  // A client that is not installed has no registry.
+  // A package manager that is not installed has no registry.
   return programs.run(command).then(
     ({ exit, stdout }) => (exit === 0 ? stdout.toString() : ""),
     () => "",

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { RunnerError } from "../protocol/runner-error.ts";
 import { DEFAULT_PORTS, type EgressRule, parseHost } from "./egress-rules.ts";
 
-/** The sets of hosts that the machine's operator names. */
+/** The sets of hosts that the machine's operator configures. */
 export type NamedSet = "registries" | "models";
 export type NamedHosts = Readonly<Record<NamedSet, readonly EgressRule[]>>;
 
@@ -11,11 +11,11 @@ const NO_HOSTS: NamedHosts = { registries: [], models: [] };
 const MAX_LINES = 1_000;
 
 /**
- * Reads the operator's file of hosts: on each line the name of a set and a host, with a port where it is neither 80
- * nor 443, such as `models api.example.org` or `registries *.example.org:8443`. What follows # is a remark.
+ * Reads the operator's file of hosts. Each line has the name of a set and a host, with a port unless 80 and 443 are
+ * meant, such as `models api.example.org` or `registries *.example.org:8443`. A comment begins with #.
  *
- * @param file empty for none
- * @throws RunnerError for a file that cannot be read, and for a line that means nothing
+ * @param file empty for no file
+ * @throws RunnerError for a file that cannot be read or an invalid line
  */
 export function readNamedHosts(file: string): NamedHosts {
   if (file === "") return NO_HOSTS;

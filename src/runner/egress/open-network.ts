@@ -9,17 +9,17 @@ import type { Workspace } from "../steps/workspace.ts";
 import { ConnectionReports } from "./connection-reports.ts";
 import type { OpenNetwork } from "./egress.ts";
 
-/** The part of an assignment that is needed here. */
+/** The part of an assignment that openNetwork needs. */
 type NetworkedAssignment = Pick<Assignment, "tools" | "work" | "secrets" | "warnings"> & {
   readonly lease: Pick<Lease, "isLost">;
 };
 
 /**
- * Opens the way out of the commands of a piece of work, and reports what they ask for; undefined where they have the
- * network of the machine.
+ * Opens the network access of a piece of work's commands and reports their connections. Returns undefined if the runner
+ * isolates nothing and the commands use the machine's network.
  *
- * @throws WorkFailure policy_unsupported where they have that and the organization, or the trigger for work that a fork
- *   began, says what they may reach
+ * @throws WorkFailure policy_unsupported if the commands would use the machine's network although the organization, or
+ *   the trigger of work that a fork began, restricts what they may reach
  */
 export async function openNetwork(
   { tools, work, lease, secrets, warnings }: NetworkedAssignment,
@@ -51,7 +51,7 @@ export async function openNetwork(
   const reports =
     tools.connections &&
     new ConnectionReports(tools.connections, environment?.id ?? "", tools.log, abandoned.signal);
-  // A name may carry a secret out, and comes in lower case.
+  // A host name may contain a secret, in lower case.
   const masked = new Secrets();
   masked.addAll(secrets);
   masked.addInLowerCase(secrets);

@@ -1,21 +1,21 @@
-/** The port of 127.0.0.1 at which isolated work reaches the runner's proxy, in a network of its own. */
+/** The port on 127.0.0.1, in the work's own network, where isolated work reaches the runner's proxy. */
 export const PROXY_PORT = 3128;
 
-/** The way out of the isolated commands of a piece of work, which have no other. */
+/** The only network access of a piece of work's isolated commands. */
 export interface WorkNetwork {
-  /** The socket of the runner's proxy, which must be reached by nothing but a forwarder in the work's network. */
+  /** The socket of the runner's proxy. Only a forwarder in the work's network may reach it. */
   readonly socketFile: string;
-  /** The service, where its own address is one of the loopback: it must be reached at that address. */
+  /** The service, if its address is a loopback address. The work must reach it at that address. */
   readonly loopbackService: { readonly host: string; readonly port: number } | undefined;
-  /** The file of the runner with the certificates that the work is to trust; undefined for those of the machine. */
+  /** The file with the certificates that the work trusts; undefined if it trusts those of the machine. */
   readonly authoritiesFile?: string | undefined;
   /** Aborted when the work is over. */
   readonly ended: AbortSignal;
-  /** Returns lines for people about what was refused and not reported before. */
+  /** Returns lines for people about refusals that were not returned before. */
   takeRefusals(): readonly string[];
 }
 
-/** Variables by which programs find the authorities that they trust, instead of or in addition to those of the machine. */
+/** Variables with the certificates that programs trust, instead of or in addition to those of the machine. */
 const AUTHORITIES_VARIABLES = [
   "AWS_CA_BUNDLE",
   "CARGO_HTTP_CAINFO",
@@ -29,8 +29,8 @@ const AUTHORITIES_VARIABLES = [
 ];
 
 /**
- * Returns the variables by which programs find the proxy, and the authorities that they trust. What is on the loopback is
- * in the work's own network.
+ * Returns the variables that direct programs to the proxy and to the certificates that they trust. Loopback addresses
+ * bypass the proxy, since they belong to the work's own network.
  */
 export function proxyVariables({
   authoritiesFile,
@@ -44,7 +44,7 @@ export function proxyVariables({
     http_proxy: proxy,
     https_proxy: proxy,
     no_proxy: direct,
-    // Node's own client looks at the others only then.
+    // Node's own client ignores the other variables without this one.
     NODE_USE_ENV_PROXY: "1",
     ...(authoritiesFile && Object.fromEntries(AUTHORITIES_VARIABLES.map((name) => [name, authoritiesFile]))),
   };

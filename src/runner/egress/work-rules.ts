@@ -8,7 +8,7 @@ import { DEFAULT_PORTS, type EgressRule, type EgressTarget, parseHost } from "./
 
 export type EgressHosts = MessageInitShape<typeof EgressPolicySchema>;
 
-/** The hosts that work may reach whose organization has no policy (contract, OrganizationPolicies.egress). */
+/** The hosts that work may reach if its organization has no policy (contract, OrganizationPolicies.egress). */
 export const DEFAULT_EGRESS: EgressHosts = { sets: [HostSet.SOURCES, HostSet.SERVICE, HostSet.REGISTRIES] };
 
 /** The members of the sets for a piece of work. */
@@ -19,7 +19,7 @@ export interface EgressSets {
   readonly models: readonly EgressRule[];
 }
 
-/** Returns what a piece of work may reach. */
+/** Returns the rules for the hosts that a piece of work may reach. */
 export function rulesOf({ sets = [], hosts = [] }: EgressHosts, members: EgressSets): readonly EgressRule[] {
   const { service, initializer, registries, models } = members;
   const rules: Readonly<Record<HostSet, readonly EgressRule[]>> = {
@@ -36,7 +36,7 @@ export function rulesOf({ sets = [], hosts = [] }: EgressHosts, members: EgressS
     if (host === undefined) return [];
     return [{ name: `hosts[${index}]`, host, ports: ports.length === 0 ? DEFAULT_PORTS : ports }];
   });
-  // A set that a later release has is none that this runner lets through.
+  // A set that this release does not know allows nothing.
   return [...sets.flatMap((set) => rules[set] ?? []), ...named];
 }
 
@@ -45,7 +45,7 @@ export function sourcesOf(initializer: EnvironmentInitializer | undefined): read
   return addressesOf(initializer).flatMap(sourceRule);
 }
 
-/** The ports of a source by its transport. That of ssh is asked over https, too, by programs that know its host. */
+/** The ports of a source by its protocol. Programs may also reach the host of an ssh source over https. */
 const SOURCE_PORTS: Readonly<Record<string, readonly number[]>> = {
   "https:": [443],
   "http:": [80],

@@ -6,11 +6,11 @@ import type { GitTools } from "../git/git-tools.ts";
 import { MAX_NAMED_BYTES } from "../git/remote-refs.ts";
 import { TRAILER_FORMAT } from "./tree-commit.ts";
 
-/** A branch of a remote, which need not exist yet. */
+/** A branch of a remote; it may not exist yet. */
 export interface RemoteBranch {
   /** The remote's address, without a secret. */
   readonly address: string;
-  /** The commit of the branch; empty where there is no such branch. */
+  /** The commit of the branch; empty if the branch does not exist. */
   readonly tip: string;
   /** The branch of the remote's HEAD; empty for none. */
   readonly defaultBranch: string;
@@ -18,7 +18,7 @@ export interface RemoteBranch {
   readonly baseBranch: string;
 }
 
-/** Asks a remote for a branch, and for those that it may be meant for. */
+/** Reads a branch of a remote, and the branches that it may be merged into. */
 export async function readRemoteBranch(
   tools: GitTools,
   call: GitCall & Required<Pick<GitCall, "access">>,
@@ -39,10 +39,10 @@ export async function readRemoteBranch(
 
 type RepositoryCall = GitCall & { readonly repository: GitRepository };
 
-/** Number of commits that are fetched first; each later fetch takes as many times more. */
+/** Depth of the first fetch, and the factor by which each later fetch is deeper. */
 const FIRST_DEPTH = 50;
 const DEPTH_FACTOR = 4;
-/** The depth that git takes for all of the history. */
+/** The depth that makes git fetch the whole history. */
 const WHOLE_DEPTH = 2 ** 31 - 1;
 
 /** The local name of the remote's branch. */
@@ -60,8 +60,8 @@ export interface ComparedBranch {
 }
 
 /**
- * Returns whether a commit goes on from the tip of the remote's branch. Where the histories are not complete, as much of
- * them is fetched as that takes.
+ * Returns whether the tip of the remote's branch is an ancestor of a commit. Deepens shallow histories as far as needed
+ * to decide that.
  */
 export async function isAncestor(
   tools: GitTools,
@@ -80,7 +80,7 @@ export async function isAncestor(
   }
 }
 
-/** Returns whether commits are left out of what leads to a commit. */
+/** Returns whether the history of a commit is shallow. */
 async function hasCutHistory(call: RepositoryCall, commit: string, tools: GitTools): Promise<boolean> {
   const text = await readFile(join(call.repository.gitFolder, "shallow"), "utf8").catch(() => "");
   const cut = new Set(text.split("\n").filter((line) => line !== ""));
@@ -89,15 +89,15 @@ async function hasCutHistory(call: RepositoryCall, commit: string, tools: GitToo
   return commits.some((each) => cut.has(each));
 }
 
-/** The commits that earlier pushes made of uncommitted changes. */
+/** The commits that earlier pushes created from uncommitted changes. */
 export interface OwnCommits {
   /** The tree of the newest. */
   readonly tree: string;
 }
 
 /**
- * Returns the commits of the remote's branch on top of a commit if all of them were made of uncommitted changes of the
- * environment, so that nobody else's change is undone by a commit of the present files.
+ * Returns the commits on the remote's branch since a commit, if all of them were created from uncommitted changes of the
+ * environment; otherwise undefined. A commit of the current files on top of them then reverts nobody else's changes.
  */
 export async function findOwnCommits(
   tools: GitTools,

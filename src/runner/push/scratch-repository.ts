@@ -5,12 +5,12 @@ import type { RepositorySnapshot } from "../git/git-snapshot.ts";
 import type { GitTools } from "../git/git-tools.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
-/** A repository without a tree, whose settings, refs and objects are the runner's own. */
+/** A bare repository with the runner's own settings, refs and objects. */
 export interface ScratchRepository {
   readonly call: GitCall & { readonly repository: GitRepository };
   /**
-   * Copies a commit of the tree, with what it has beyond the commit that was checked out.
-   * @param onProgress receives git's lines of progress
+   * Copies a commit of the tree with the history since the commit that was checked out.
+   * @param onProgress receives git's progress lines
    */
   copy(commit: string, onProgress?: (line: string) => void): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface ScratchRepository {
 const BASE = "refs/heads/base";
 const OWN = "refs/heads/own";
 
-/** Faults of commits that are in the history of real projects, and harm nobody; all others are refused. */
+/** Harmless faults that occur in the history of real projects. Commits with other faults are refused. */
 const HARMLESS_FAULTS = [
   "badDate",
   "badEmail",
@@ -35,12 +35,12 @@ const HARMLESS_FAULTS = [
 const FETCH = ["fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--update-shallow"];
 
 /**
- * Uses a new repository to push from, which is removed afterwards. What it takes from the tree is copied by a git that
- * has no credential, under names that are computed again from the content, so that the git that has one reads nothing
- * that commands wrote.
+ * Runs `use` with a new repository to push from, and removes it afterwards. A git without a credential copies the
+ * objects of the tree and recomputes their hashes, so that the git with the credential reads no files that commands
+ * wrote.
  *
  * @param from.base the commit that was checked out; undefined for none
- * @param from.onProgress receives git's lines while that is copied
+ * @param from.onProgress receives git's progress lines while `base` is copied
  */
 export async function withScratchRepository<T>(
   tools: GitTools,
@@ -83,7 +83,7 @@ export async function withScratchRepository<T>(
     };
     const address = source.repository.gitFolder;
     if (base !== undefined && (await hasRef(tools, source, BASE, base))) {
-      // The remote has it; what is behind it need not be copied.
+      // The remote has this commit, so its history need not be copied.
       await fetch([], ["--depth=1", "--", address, `+${BASE}:${BASE}`], onProgress);
     }
     return await use({

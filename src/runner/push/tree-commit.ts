@@ -5,12 +5,15 @@ import { type GitCall, type GitRepository, git, gitBytes, tryGit } from "../git/
 import type { GitTools } from "../git/git-tools.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
-/** The state of a working tree: the commit that is checked out, and the files as a tree of git. */
+/** The state of a working tree: the checked-out commit, and the files as a git tree. */
 export interface TreeState {
   readonly head: string;
-  /** The id of the tree that has all files that git does not ignore; undefined where it is the commit's own. */
+  /** The id of the tree of all files that git does not ignore; undefined if it equals the commit's tree. */
   readonly tree: string | undefined;
-  /** When the newest of the changed files was written, in seconds since 1970 UTC; that of the commit for none. */
+  /**
+   * When the newest of the changed files was written, in seconds since 1970 UTC; the time of the commit if nothing has
+   * changed.
+   */
   readonly seconds: number;
 }
 
@@ -18,8 +21,7 @@ export interface TreeState {
 export type TreeCall = GitCall & { readonly repository: GitRepository & { readonly tree: string } };
 
 /**
- * Reads the state of a working tree. All files are looked at: what the index of the tree holds for unchanged is not
- * believed.
+ * Reads the state of a working tree. Reads all files, since the tree's own index is not trusted.
  *
  * @throws WorkFailure no_commit
  */
@@ -44,7 +46,7 @@ export async function readTreeState(tools: GitTools, call: TreeCall): Promise<Tr
   const tree = (await git(tools, ["write-tree"], call)).trim();
   const own = (await git(tools, ["rev-parse", `${head}^{tree}`], call)).trim();
   const now = Date.now() / 1_000;
-  // Not as arguments of one call: a tree may have more changed files than a call takes.
+  // Not Math.max(...times): there may be more changed files than a call accepts arguments.
   const newest = times.reduce((sofar, time) => (time <= now ? Math.max(sofar, time) : sofar), seconds);
   return { head, tree: tree === own ? undefined : tree, seconds: newest };
 }
@@ -57,15 +59,15 @@ async function timeOf(folder: string, path: string): Promise<number> {
   );
 }
 
-/** The trailer of commits that are made of the uncommitted changes of an environment. */
+/** The trailer of commits that are created from the uncommitted changes of an environment. */
 const TRAILER = "Chartroom-Environment";
 
-/** Returns the message of a commit of uncommitted changes. */
+/** Returns the message for a commit of uncommitted changes. */
 export function messageOf(message: string, environmentId: string): string {
   return `${message.trimEnd()}\n\n${TRAILER}: ${environmentId}\n`;
 }
 
-/** Format with which git log prints the trailer of a commit. */
+/** The git log format that prints the trailer of a commit. */
 export const TRAILER_FORMAT = `%(trailers:key=${TRAILER},valueonly,unfold,separator=%x2C)`;
 
 /** A commit of the files of a tree. */
@@ -78,8 +80,8 @@ export interface FilesCommit {
 }
 
 /**
- * Makes a commit, which is the same one for the same values: a push that is repeated after an answer was lost, or
- * after people have approved it, finds its own.
+ * Creates a commit. The same values always give the same commit, so that a push that is retried, or repeated after its
+ * approval, recognizes its own commit.
  *
  * @returns its id
  */

@@ -16,27 +16,27 @@ import { findOwnCommits, isAncestor, type RemoteBranch, readRemoteBranch } from 
 import { type ScratchRepository, withScratchRepository } from "./scratch-repository.ts";
 import { commitFiles, messageOf, readTreeState, type TreeCall, type TreeState } from "./tree-commit.ts";
 
-/** A push of what is in a repository of an environment. */
+/** A push from a repository of an environment. */
 export interface TreePush {
   readonly environmentId: string;
   readonly branch: string;
-  /** Message of the commit that is made of uncommitted changes; empty where such are a failure. */
+  /** Message for a commit of uncommitted changes; if empty, uncommitted changes are a failure. */
   readonly commitMessage: string;
   readonly author: CommitAuthor;
   readonly credentialFor: CredentialFor;
-  /** The content that was decided on, once it is carried out; absent for a look at what would be pushed. */
+  /** The content that was approved; absent for a dry run. */
   readonly decided?: DecidedPush | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Receives each stage as it begins, and then git's lines of progress in it. */
+  /** Receives each stage as it begins, and then git's progress lines. */
   readonly onProgress?: ((stage: PushStage, line: string) => void) | undefined;
-  /** Interval at which a look at the files says that it goes on, in milliseconds; half a minute when absent. */
+  /** Interval at which the scan of the files reports progress, in milliseconds; 30,000 when absent. */
   readonly progressIntervalMs?: number | undefined;
 }
 
-/** `taking`: the remote has all of it, and takes it in. */
+/** The stages of a push. `taking`: the remote has received everything and processes it. */
 export type PushStage = "looking" | "copying" | "sending" | "taking";
 
-/** The content that a push was allowed for. */
+/** The content that a push was approved for. */
 export interface DecidedPush {
   readonly commit: string;
   /** The commit that the branch had; empty for none. */
@@ -58,19 +58,19 @@ export interface PushReport {
   readonly defaultBranch: string;
   /** The remote's branch that was checked out, or else the default one; empty for none. */
   readonly baseBranch: string;
-  /** True if the branch loses commits by it. */
+  /** True if the push removes commits from the branch. */
   readonly isForced: boolean;
-  /** The state of the branch; absent when it was only looked at. */
+  /** The effect on the branch; absent after a dry run. */
   readonly outcome?: PushOutcome;
 }
 
 /**
- * Pushes what is checked out in a repository of a workspace to a branch of the remote that it was cloned from, out of a
- * repository of the runner's own; or looks at what would be pushed. Nothing in the tree changes, and nothing that
- * commands wrote into it decides where the push goes.
+ * Pushes the checked-out state of a workspace's repository to a branch of the remote that it was cloned from, or only
+ * reports what would be pushed. Pushes from a repository of the runner's own: the tree does not change, and no file that
+ * commands wrote to it decides the destination.
  *
  * @throws WorkFailure uncommitted_changes, nothing_to_push, branch_is_default, branch_moved, push_refused,
- *   repository_unsound, tree_too_large, and what reaching a remote throws
+ *   repository_unsound, tree_too_large, and the failures of remote access
  */
 export async function pushFromTree(
   tools: GitTools,
@@ -98,7 +98,7 @@ export async function pushFromTree(
       const remote = { ...scratch.call, access, onProgress: linesOf(push, "looking") };
       const branch = await readRemoteBranch(tools, remote, push.branch, checkout);
       const commit = await commitOf(tools, { tree, remote }, state, branch, push);
-      // What the branch has is there already, or need not be.
+      // If the branch already has the commit, nothing is pushed.
       if (commit !== branch.tip) await scratch.copy(commit, linesOf(push, "copying"));
       requireSameFolder(workspace, checkout, folder);
       return pushCommit(tools, { scratch, remote, branch, base: checkout.commit }, commit, push);
@@ -106,12 +106,12 @@ export async function pushFromTree(
   });
 }
 
-/** Interval at which a look at the files says that it goes on: git itself says nothing of it. */
+/** Interval at which the scan of the files reports progress, since git itself reports none. */
 const PROGRESS_INTERVAL_MS = 30_000;
-/** The longest that one command of git may look at the files. */
+/** Maximum time of a git command that scans the files. */
 const MAX_INSPECTION_MS = 900_000;
 
-/** Reads the state of a tree, however large it is: those who ask hear meanwhile that the look goes on. */
+/** Reads the state of a tree, which may be large, and reports progress in the meantime. */
 async function inspectTree(tools: GitTools, call: TreeCall, push: TreePush): Promise<TreeState> {
   const begunAt = performance.now();
   const tell = () => push.onProgress?.("looking", `for ${Math.round(performance.now() - begunAt)} ms`);
@@ -130,7 +130,7 @@ async function inspectTree(tools: GitTools, call: TreeCall, push: TreePush): Pro
   }
 }
 
-/** Begins a stage. @returns what receives git's lines in it; undefined where nobody does */
+/** Begins a stage. @returns the receiver of git's progress lines; undefined if there is none */
 function linesOf(
   { onProgress }: TreePush,
   stage: "looking" | "copying" | "sending",
@@ -140,7 +140,7 @@ function linesOf(
   return (line) => onProgress(stage === "sending" && line.startsWith("remote:") ? "taking" : stage, line);
 }
 
-/** Returns the folder of a repository, which no link leads elsewhere. @throws WorkFailure repository_replaced */
+/** Returns the folder of a repository; requires that no link redirects it. @throws WorkFailure repository_replaced */
 function folderOf({ tree }: Pick<Workspace, "tree">, { location }: Checkout): string {
   const folder = join(realpathSync(tree), location);
   if (resolveInside(tree, location) === folder) return folder;
@@ -153,8 +153,8 @@ function requireSameFolder(workspace: Pick<Workspace, "tree">, checkout: Checkou
 }
 
 /**
- * Returns the commit to push: what is checked out, or a commit of the uncommitted changes on top of it. Such commits of
- * earlier pushes are gone on from.
+ * Returns the commit to push: the checked-out commit, or a new commit of the uncommitted changes on top of it. If earlier
+ * pushes created such commits on the branch, the new one continues from them.
  */
 async function commitOf(
   tools: GitTools,
@@ -182,7 +182,7 @@ async function commitOf(
 
 type RemoteCall = GitCall & ScratchRepository["call"];
 
-/** Lets the snapshot read the objects of the scratch repository, in which an earlier commit of the runner is. */
+/** Lets the snapshot read the objects of the scratch repository, which has the runner's earlier commit. */
 async function lend(tools: GitTools, from: RemoteCall, to: TreeCall, commit: string): Promise<void> {
   const { repository } = from;
   const objects = join(repository.gitFolder, "objects");
@@ -227,7 +227,7 @@ async function pushCommit(
     throw new WorkFailure("branch_taken", "the remote's branch has commits that the push would remove");
   }
   const ref = `refs/heads/${branch}`;
-  // An empty expectation means that the branch does not exist. One that only grows needs none: git looks itself.
+  // An empty tip means that the branch must not exist. A fast-forward needs no lease, since git itself checks it.
   const lease = tip === "" || isForced ? [`--force-with-lease=${ref}:${tip}`] : [];
   const options = ["--porcelain", "--progress", "--no-verify", ...lease];
   const args = ["push", ...options, "--", address, `${commit}:${ref}`];

@@ -29,16 +29,16 @@ import type { Answer, AnswerQuestion } from "./question-loop.ts";
 import { respondToRead } from "./remote-answer.ts";
 import { listTree, MAX_READ_BYTES, readTree } from "./tree-files.ts";
 
-/** Maximum of the contract for the files of an answer (AnswerRequestRequest.CommitDiff.files, FileList.files). */
+/** The contract's maximum number of files in an answer (AnswerRequestRequest.CommitDiff.files, FileList.files). */
 const MAX_FILES = 100;
-/** Most bytes of the files of a diff in one answer (contract, AnswerRequestRequest.CommitDiff.files). */
+/** Maximum size of a diff's files in one answer, in bytes (contract, AnswerRequestRequest.CommitDiff.files). */
 const MAX_DIFF_BYTES = 2_000_000;
-/** Maximum of the contract for a name, in characters (EnvironmentFile.name). */
+/** The contract's maximum length of a name, in characters (EnvironmentFile.name). */
 const MAX_NAME_CHARACTERS = 1_024;
-/** Bits of a file's mode with which somebody may execute it. */
+/** The bits of a file's mode that make it executable for a user. */
 const EXECUTABLE = 0o111;
 
-/** The questions whose answers show what is in files. */
+/** The questions whose answers show the content of files. */
 const SHOWING: readonly EnvironmentQuestion["question"]["case"][] = [
   "refreshChanges",
   "diffToCommit",
@@ -46,13 +46,13 @@ const SHOWING: readonly EnvironmentQuestion["question"]["case"][] = [
   "readFile",
 ];
 
-/** The parts that an answer is made with. */
+/** The dependencies of the functions that answer questions. */
 export interface AnswerTools extends RunnerTools {
   readonly client: Pick<WorkClient, "getQuestionCredential">;
   readonly watch: EnvironmentWatch;
 }
 
-/** Returns the function that answers questions about the environments of a runner. */
+/** Returns a function that answers questions about a runner's environments. */
 export function environmentAnswers(tools: AnswerTools): AnswerQuestion {
   return async ({ id, environmentId, question }, signal, tell) => {
     if (question.case === "readRemote") {
@@ -95,7 +95,7 @@ async function respondWithDiff(
   { commit, offset, limit }: EnvironmentQuestion_DiffToCommit,
 ) {
   const { files: all, filesLeftOut } = await watch.exclusively(watched, (git) => {
-    // With those of work that began while this waited for its turn.
+    // Include the secrets of work that began while this call waited for its turn.
     const secrets = watch.secretsOf(watched.environmentId);
     secrets.addAll(watched.secrets);
     return diffToCommit(git, { ...watched, secrets }, commit);

@@ -33,14 +33,14 @@ const STAGES = {
 
 /** A question about a push. */
 interface AskedPush {
-  /** Id of the question, under which the server hands out the credential. */
+  /** Id of the question; the server returns the credential for it. */
   readonly id: string;
   readonly push: PushBranch;
   readonly signal: AbortSignal;
   readonly tell: TellProgress;
 }
 
-/** Looks at what would be pushed, or pushes it; what keeps that from being done is the answer. */
+/** Pushes to a branch, or reports what would be pushed. Returns a failure as the answer. */
 export async function respondToPush(
   { git, client, log }: Pick<AnswerTools, "git" | "client" | "log">,
   { environmentId, workspace, checkouts, secrets: atWork }: WatchedWorkspace,

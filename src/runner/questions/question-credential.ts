@@ -4,10 +4,10 @@ import type { CredentialFor } from "../git/git-access.ts";
 import { CALL_MS, type WorkClient } from "../protocol/connection.ts";
 
 /**
- * Returns a function that asks the server for the credential of the one who asks a question, when git needs it.
+ * Returns a function that requests the credential of the person who asks a question from the server when git needs it.
  *
- * @param questionId id of the question, under which the server hands the credential out
- * @param secrets receives the credential
+ * @param questionId id of the question; the server returns the credential for it
+ * @param secrets the credential is added to these
  */
 export function credentialOfQuestion(
   client: Pick<WorkClient, "getQuestionCredential">,
@@ -25,7 +25,7 @@ export function credentialOfQuestion(
       return credential;
     } catch (error) {
       const { code, rawMessage } = ConnectError.from(error);
-      // A public repository can be looked at without one.
+      // A public repository can be read without a credential.
       if (code === Code.NotFound) {
         return {
           withheld: `you have no credential for ${host} at this runner: store one with CreateHostAuthenticationToken`,

@@ -14,13 +14,13 @@ import { backOffMs, pause } from "../protocol/back-off.ts";
 import { CALL_MS, classifyFailure, isUnknownOperation, type WorkClient } from "../protocol/connection.ts";
 import { logFailure } from "../protocol/failure-report.ts";
 
-/** The content of an answer: a failure, or what belongs to the question. */
+/** The content of an answer: a failure, or the result for the kind of question. */
 export type Answer = NonNullable<MessageInitShape<typeof AnswerRequestRequestSchema>["answer"]>;
 
-/** Receives how far an answer is, with words that change as long as there is progress. */
+/** Receives the progress of an answer. `words` must change whenever there is progress. */
 export type TellProgress = (progress: MessageInitShape<typeof ProgressSchema>, words: string) => void;
 
-/** Answers a question; never for one whose signal is aborted, when nobody waits any more. @throws WorkFailure */
+/** Answers a question. The signal is aborted when nobody waits for the answer. @throws WorkFailure */
 export type AnswerQuestion = (
   question: EnvironmentQuestion,
   signal: AbortSignal,
@@ -37,23 +37,25 @@ export interface QuestionLoopOptions {
   readonly signal: AbortSignal;
 }
 
-/** Time without a sign of life after which another stream is opened (contract, WatchRequestsResponse): the server sends one each 15 s. */
+/**
+ * Time without a message after which the stream is reopened (contract, WatchRequestsResponse). The server sends a
+ * heartbeat every 15 s.
+ */
 const SILENCE_MS = 45_000;
-/** A server that ends each stream at once is not asked again at once. */
+/** Minimum time between two streams, for a server that ends each stream at once. */
 const MIN_STREAM_MS = 1_000;
-/** Interval at which progress is reported, if there is any. */
+/** Interval at which new progress is reported. */
 const PROGRESS_MS = 2_000;
-/** Interval between attempts at a server of an earlier release, which may be replaced by one of this. */
+/** Retry interval for a server of an earlier release, which may be upgraded. */
 const UNKNOWN_RETRY_MS = 60_000;
 
 /**
- * Answers what people ask about the environments on this runner until it ends. Questions are answered at the
- * same time; the server limits how many there are. One that comes again while it is being answered
- * is not begun again.
+ * Answers people's questions about this runner's environments until the runner ends. Answers questions concurrently; the
+ * server limits their number. A question that arrives again while its answer is in progress is ignored.
  */
 export async function runQuestionLoop(options: QuestionLoopOptions): Promise<void> {
   const { instanceId, log, signal } = options;
-  // The server is of an earlier release, which knows no questions either.
+  // A server that assigns no instance is of an earlier release, which does not know questions.
   if (instanceId === "") return;
   const answering = new Map<string, Promise<void>>();
   let failures = 0;
@@ -79,7 +81,7 @@ export async function runQuestionLoop(options: QuestionLoopOptions): Promise<voi
   await Promise.allSettled(answering.values());
 }
 
-/** Reads one stream to its end. @param onSign called whenever the server is heard of */
+/** Reads a stream to its end. @param onSign called for each message from the server */
 async function readStream(
   options: QuestionLoopOptions,
   answering: Map<string, Promise<void>>,
@@ -103,16 +105,16 @@ async function readStream(
   }
 }
 
-/** Answers one question; never rejects. */
+/** Answers a question. Never rejects. */
 async function respondTo(options: QuestionLoopOptions, question: EnvironmentQuestion): Promise<void> {
   const { client, instanceId, answer, log, signal: ending } = options;
   const { id, environmentId, expiresAt } = question;
   const leftMs = expiresAt ? timestampMs(expiresAt) - Date.now() : CALL_MS;
   const over = new AbortController();
   const end = () => over.abort(new Error("nobody waits any more"));
-  // Clocks of machines differ: one that is ahead answers all the same.
+  // Clocks differ between machines, so a runner whose clock is ahead still gets time to answer.
   let timer = setTimeout(end, Math.max(CALL_MS, leftMs));
-  // The server has put its end off as far; what was left may have been little, for a runner that was started again.
+  // The server extends its deadline by the same time. The original one may be short after a restart of the runner.
   const putOff = () => {
     clearTimeout(timer);
     timer = setTimeout(end, SILENT_MS);
@@ -135,7 +137,7 @@ async function respondTo(options: QuestionLoopOptions, question: EnvironmentQues
         await client.answerRequest(request, { timeoutMs: CALL_MS, signal });
         return;
       } catch (error) {
-        // Nobody waits for it any more, or the token is not valid: the work finds out.
+        // Nobody waits for the answer any more, or the token is invalid, which the work finds out.
         if (signal.aborted || classifyFailure(error) !== "transient") return;
         log.warn(
           { environment: environmentId, problem: (error as Error).message },
@@ -149,16 +151,16 @@ async function respondTo(options: QuestionLoopOptions, question: EnvironmentQues
   }
 }
 
-/** The life of an answer that is being made. */
+/** The lifetime of an answer in progress. */
 interface Answering {
   readonly signal: AbortSignal;
-  /** Puts off its end. */
+  /** Extends its deadline. */
   readonly putOff: () => void;
-  /** Ends it. */
+  /** Aborts it. */
   readonly end: () => void;
 }
 
-/** Returns what tells the server of progress: the newest, now and then, and nothing of a quick answer. */
+/** Returns a reporter that sends the latest progress to the server at intervals, and nothing for a quick answer. */
 function createTeller(
   { client, instanceId }: Pick<QuestionLoopOptions, "client" | "instanceId">,
   { id: questionId }: EnvironmentQuestion,
@@ -176,7 +178,7 @@ function createTeller(
       await client
         .answerRequest({ questionId, instanceId, answer }, { timeoutMs: CALL_MS, signal })
         .then(putOff, (error) => {
-          // Where the server cannot be reached, the next one may.
+          // If the server was unreachable, the next attempt may succeed.
           if (ConnectError.from(error).code === Code.NotFound) end();
           else reported = "";
         });

@@ -16,7 +16,7 @@ import { credentialOfQuestion } from "./question-credential.ts";
 
 /** A question about a remote. */
 interface AskedRemote {
-  /** Id of the question, under which the server hands out the credential. */
+  /** Id of the question; the server returns the credential for it. */
   readonly id: string;
   readonly read: ReadRemote;
   readonly signal: AbortSignal;
@@ -24,15 +24,15 @@ interface AskedRemote {
 
 type RemoteRead = MessageInitShape<typeof RemoteReadSchema>;
 
-/** No branch has a name of so many parts; a path may go on with folders. */
+/** Maximum number of parts of a path that are tried as a branch name. The rest of the path may name folders. */
 const MAX_NAME_PARTS = 32;
 
-/** Time in which a host says what it knows of a pull request; the answer does without where it is slower. */
+/** Timeout for reading a pull request from its host. A slower host leaves the answer without the pull request. */
 const HOST_MS = 10_000;
 
 const STATES = { open: State.OPEN, closed: State.CLOSED, merged: State.MERGED } as const;
 
-/** Looks at what a remote has; what keeps it from being read is the answer. */
+/** Reads a revision of a remote. Returns a failure as the answer. */
 export async function respondToRead(
   tools: Pick<AnswerTools, "git" | "scm" | "client" | "log">,
   { id, read, signal }: AskedRemote,
@@ -57,7 +57,7 @@ export async function respondToRead(
   }
 }
 
-/** Returns the refs to ask for, of which the first one that the remote has counts. */
+/** Returns the refs to request. The first one that the remote has is used. */
 function namesOf({ revision, tagsOnly }: ReadRemote): readonly string[] {
   switch (revision.case) {
     case "tag":
@@ -94,7 +94,7 @@ function revisionOf(
   const [first = ""] = revision.value.split("/");
   const mayBeOther = revision.case === "path" && !tagsOnly;
   if (mayBeOther && first === "HEAD") return { commit, branch };
-  // Remotes do not say of which commits they know.
+  // Remotes do not list the commits that they have.
   if (mayBeOther && /^[0-9a-f]{7,64}$/i.test(first)) return { commit: first.toLowerCase() };
   throw new WorkFailure(
     "revision_not_found",
@@ -102,7 +102,7 @@ function revisionOf(
   );
 }
 
-/** Asks the host about a pull request; undefined where it does not say. */
+/** Reads a pull request from its host; returns undefined if the host does not return it. */
 async function readPullRequest(
   scm: AnswerTools["scm"],
   { remote: { address, host } }: RemoteAccess,

@@ -6,14 +6,14 @@ import type { Secrets } from "../../domain/secrets.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import type { Workspace } from "../steps/workspace.ts";
 
-/** Maximum of the contract for what one answer has of a file (EnvironmentQuestion.ReadFile.max_bytes). */
+/** The contract's maximum size of a file's part in an answer (EnvironmentQuestion.ReadFile.max_bytes). */
 export const MAX_READ_BYTES = 1_048_576;
-/** Entries of a folder that are looked at; a folder with more has the others left out. */
+/** Maximum number of entries of a folder that are listed; further entries are left out. */
 const MAX_ENTRIES = 50_000;
 
 const { O_RDONLY, O_NOFOLLOW, O_DIRECTORY, O_NONBLOCK, O_NOCTTY } = constants;
 const AS_FOLDER = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
-/** A pipe or a device does not make the runner wait: what was opened is looked at afterwards. */
+/** Opening a pipe or a device must not block. The kind of the file is checked after it is opened. */
 const AS_FILE = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 /** An entry of a folder. */
@@ -22,16 +22,16 @@ export interface TreeEntry {
   readonly stat: Stats;
 }
 
-/** A page of the entries of a folder, by the bytes of their names. */
+/** A page of the entries of a folder, sorted by the bytes of their names. */
 export interface TreeEntries {
   readonly entries: readonly TreeEntry[];
   readonly hasMore: boolean;
-  /** Number of entries past the maximum, which no page has. */
+  /** Number of entries beyond the maximum, which are on no page. */
   readonly leftOut: number;
 }
 
 /**
- * Lists a folder of a workspace's tree, without what belongs to git.
+ * Lists a folder of a workspace's tree, without `.git`.
  *
  * @throws WorkFailure path_refused, file_absent, file_unfit
  */
@@ -44,7 +44,7 @@ export async function listTree(
   try {
     const names: Buffer[] = [];
     let leftOut = 0;
-    // The folder that is open, whatever has its name by now.
+    // Refers to the open folder, even if its name now belongs to something else.
     const place = placeOf(folder);
     for await (const { name } of await opendir(place, { encoding: "buffer" as BufferEncoding })) {
       const bytes = name as unknown as Buffer;
@@ -68,13 +68,13 @@ export async function listTree(
 /** A part of a file. */
 export interface TreeFilePart {
   readonly data: Buffer;
-  /** Number of bytes of the file that the part covers: masked, it may have another length. */
+  /** Number of bytes of the file that the part covers. Masking may change the length of `data`. */
   readonly readBytes: number;
   readonly stat: Stats;
 }
 
 /**
- * Reads a part of a file of a workspace's tree, masked.
+ * Reads a part of a file in a workspace's tree and masks its secrets.
  *
  * @throws WorkFailure path_refused, file_absent, file_unfit
  */
@@ -87,7 +87,7 @@ export async function readTree(
   try {
     const stat = await file.stat();
     if (!stat.isFile()) throw unfit(path, "is no file with a content");
-    // Secrets that begin before the part or end after it are found, too.
+    // The margins make secrets recognizable that begin before the part or end after it.
     const margin = secrets.longestBytes;
     const first = Math.max(0, offset - margin);
     const text = await readFrom(file, first, offset - first + maxBytes + margin);
@@ -112,8 +112,8 @@ async function readFrom(file: FileHandle, position: number, length: number): Pro
 }
 
 /**
- * Opens something in a tree that programs change meanwhile: each folder of the path is opened from the one before it,
- * so that no link is followed, and what was opened must be where its path says.
+ * Opens a file or folder in a tree that programs may change concurrently. Opens each folder of the path relative to the
+ * previous one, so that no link is followed, and requires that the result is at the place that its path names.
  */
 async function openInTree(workspace: Workspace, path: string, flags: number): Promise<FileHandle> {
   if (platform() !== "linux")
@@ -141,7 +141,7 @@ function lastTwo(tree: string): string[] {
   return tree.split("/").slice(-2);
 }
 
-/** Returns the path by which a descriptor is used as a folder, which leads to what is open. */
+/** Returns a path that refers to an open descriptor. */
 function placeOf({ fd }: FileHandle): string {
   return `/proc/self/fd/${fd}`;
 }
@@ -171,7 +171,7 @@ async function openOne(place: string, path: string, flags: number): Promise<File
   }
 }
 
-/** @throws WorkFailure file_unfit when what is open is not at the place that its path names */
+/** @throws WorkFailure file_unfit when the open file is not at the expected place */
 async function requirePlace(opened: FileHandle, expected: string, path: string): Promise<void> {
   if ((await readlink(placeOf(opened))) !== expected) throw unfit(path, "was moved while it was opened");
 }

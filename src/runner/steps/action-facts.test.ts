@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "chartroom-facts-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const workspace = { folder, tree: join(folder, "tree"), home: join(folder, "home") };
-/** As much of an assignment as is asked here. */
+/** The part of an assignment that these tests need. */
 const assignment = {
   tools: { programs: { path: "/bin" }, serverUrl: "https://chartroom.example.org/rooms" },
   work: { environmentToken: "cr_env_x", secrets: [] },
@@ -30,7 +30,7 @@ test("a command sees what it works for, and parameters change none of it", async
   expect(environment).toEqual({
     PATH: "/bin",
     HOME: workspace.home,
-    // Git looks for no repository above the workspace.
+    // Git does not search for a repository above the workspace.
     GIT_CEILING_DIRECTORIES: dirname(workspace.home),
     LANG: "C.UTF-8",
     CHARTROOM_PARAMETER_word: "colour",

@@ -10,23 +10,23 @@ import type { StepLog } from "./step-log.ts";
 import { openPullRequest } from "./step-pull-request.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** The facts of a push that people must approve, as a runner reports them. */
+/** A push that people must approve, as a runner reports it. */
 export type StepPush = Pick<Push, "remote" | "commit" | "base">;
 
 /** A step in progress. */
 export interface StepRun {
   readonly assignment: Assignment;
   readonly action: ActionWork;
-  /** The index in the action, from 0. */
+  /** The index of the step in the action, from 0. */
   readonly stepIndex: number;
   readonly workspace: Workspace;
   /** The checkouts in the workspace; the steps work in the first one. */
   readonly checkouts: readonly Checkout[];
-  /** The folder of the first repository, or of the empty tree. */
+  /** The folder of the first repository, or the tree when there is none. */
   readonly folder: string;
   /** The complete environment of its commands. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Runs its commands, kept in. */
+  /** Runs its commands inside the isolation. */
   readonly runCommand: RunCommand;
   /** Receives the output of its commands. */
   readonly log: StepLog;
@@ -34,26 +34,26 @@ export interface StepRun {
   readonly signal: AbortSignal;
 }
 
-/** The results of a step that is done, or has to wait for people. */
+/** The results of a step that is done or waits for an approval. */
 export interface StepResult {
   readonly pullRequestUrl?: string;
   /** The printed value of each output, by its key. */
   readonly outputs?: Readonly<Record<string, Uint8Array>>;
   /** Its agents, which the service stops once the step is reported as done. */
   readonly agentExecutionIds?: readonly string[];
-  /** Warnings for people although it is done. */
+  /** Warnings for people about a step that is done. */
   readonly warnings?: readonly WorkFailure[];
-  /** The push that people must approve before the step goes on: it is not done. */
+  /** The push that people must approve before the step continues; the step is not done. */
   readonly asksToPush?: StepPush;
-  /** The digest of the approval whose push it carried out; empty where none was needed. */
+  /** The digest of the approved push that the step carried out; empty if it needed no approval. */
   readonly approvedPushDigest?: string;
 }
 
 /**
- * Runs one step to its end.
+ * Runs a step to its end.
  *
- * @throws WorkFailure the failure of the step
- * @throws the reason of its signal when that ended it
+ * @throws WorkFailure when the step fails
+ * @throws the reason of its signal when the signal ended the step
  */
 export function runStep(run: StepRun, { step }: WorkflowStep): Promise<StepResult> {
   switch (step.case) {
@@ -70,23 +70,19 @@ export function runStep(run: StepRun, { step }: WorkflowStep): Promise<StepResul
   }
 }
 
-/** Runs the command of a task. */
 async function runTask(run: StepRun, { command }: WorkflowStep_Task): Promise<StepResult> {
   await runShell(run, { name: "the command", command });
   return {};
 }
 
-/**
- * Maximum of the contract for one output
- * (ReportProgressRequest.StepProgress.outputs): more would be refused.
- */
+/** The contract's maximum size of an output, in bytes (ReportProgressRequest.StepProgress.outputs). */
 const MAX_VALUE_BYTES = 16_386;
 
 /**
- * Collects the outputs of a report, in their order: the output of commands and
- * the answers of agents. The service parses and checks them.
+ * Collects the outputs of a report in order: the output of commands and the answers of agents. The service parses and
+ * checks them.
  *
- * @throws WorkFailure output_too_long, and as commands and agents fail
+ * @throws WorkFailure output_too_long, and the failures of commands and agents
  */
 export async function collectOutputs(
   run: StepRun,
@@ -113,7 +109,7 @@ async function commandOutput(run: StepRun, command: ShellCommand): Promise<Buffe
   return run.assignment.secrets.mask(value);
 }
 
-/** Trims an answer: agents surround it with white space, which is not part of the value. */
+/** Trims the white space that agents put around an answer. */
 function trimmedValue(answer: string, key: string): Buffer {
   const value = Buffer.from(answer.trim());
   if (value.length > MAX_VALUE_BYTES) throw tooLong(`the agent asked for the output ${key} answered`);
@@ -124,27 +120,29 @@ function tooLong(said: string): WorkFailure {
   return new WorkFailure("output_too_long", `${said} more than ${MAX_VALUE_BYTES} bytes`);
 }
 
-/** The service stores 1 MiB of a step's log: a command that prints this much more is out of control. */
+/** Maximum output of a command. The service stores 1 MiB of a step's log, so a command that prints more is runaway. */
 const MAX_OUTPUT_BYTES = 16 * 1_024 * 1_024;
 
-/** Joins both outputs, so that the log has them in their order. In the command's first line, so that its lines keep their numbers. */
+/**
+ * Merges standard error into standard output, so that the log has them in order. On the same line as the command, to keep
+ * the command's line numbers.
+ */
 const JOINED_OUTPUTS = "exec 2>&1; ";
 
 interface ShellCommand {
   /** A noun phrase that can begin a sentence. */
   readonly name: string;
   readonly command: string;
-  /** The number of bytes of standard output that are returned; none when absent. */
+  /** Number of bytes of standard output to return; none when absent. */
   readonly keepBytes?: number;
 }
 
 /**
- * Runs a command by sh in the step's folder, and sends its output to the step's
- * log, without secrets.
+ * Runs a command with sh in the step's folder and writes its masked output to the step's log.
  *
  * @returns its standard output, up to `keepBytes`, unmasked
  * @throws WorkFailure command_failed, output_limit_exceeded, command_not_started
- * @throws the reason of the step's signal when that ended it
+ * @throws the reason of the step's signal when the signal ended the command
  */
 async function runShell(
   { assignment: { secrets }, folder, environment, runCommand, log, signal }: StepRun,
@@ -154,7 +152,7 @@ async function runShell(
   let printedBytes = 0;
   const result = await runCommand({
     program: "sh",
-    // Without the dashes, a command that begins with one would be read as options.
+    // Without the dashes, sh would parse a command that begins with one as options.
     args: ["-c", "--", keepBytes > 0 ? command : `${JOINED_OUTPUTS}${command}`],
     folder,
     environment,

@@ -34,13 +34,12 @@ import { environmentWorkspace } from "./work-dirs.ts";
 import { readCheckouts, removeWorkspace, type Workspace } from "./workspace.ts";
 
 /**
- * Executes an action: prepares its environment unless it is kept from before an
- * approval, and runs the steps in their order. The environment is removed in any
- * case but one: a step is reached that people must approve, or its push.
+ * Executes an action: prepares its environment, unless one is left from before an approval, and runs the steps in order.
+ * Removes the environment at the end, unless the action has to wait for the approval of a step or of its push.
  *
- * @returns how it ended
- * @throws WorkFailure the failure; the step that it occurred in has been reported
- * @throws the reason of the lease's signal when that ended it
+ * @returns whether the action is done or waits for an approval
+ * @throws WorkFailure when the action fails; the failed step has been reported
+ * @throws the reason of the lease's signal when the signal ended the action
  */
 export async function executeAction(
   assignment: Assignment,
@@ -77,7 +76,7 @@ export async function executeAction(
   } finally {
     const environmentId = action.environment?.id ?? "";
     await (lease.isLost ? tools.watch?.abandon(environmentId) : tools.watch?.settled(environmentId));
-    // Secrets come with a lease, and go with it.
+    // Secrets belong to the lease, so they do not stay in a workspace that waits.
     if (isKept) await unmountSecrets(secretsFolderOf(workspace));
     else
       await removeWorkspace(tools.programs, workspace).then(
@@ -91,7 +90,7 @@ export async function executeAction(
   }
 }
 
-/** Returns the checkouts of the action's workspace, which is made unless it is kept from before an approval. */
+/** Returns the checkouts of the action's workspace. Creates it unless it is left from before an approval. */
 async function checkoutsOf(
   assignment: Assignment,
   action: ActionWork,
@@ -117,7 +116,7 @@ async function checkoutsOf(
 
 type StepProgress = NonNullable<Progress["steps"]>[number];
 
-/** Runs the steps up to one that people must approve. @returns the push that they must approve, if it is that */
+/** Runs the steps up to one that needs an approval. @returns the push that needs an approval; otherwise undefined */
 async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<StepPush | undefined> {
   const { assignment, action } = run;
   const { lease } = assignment;
@@ -128,7 +127,7 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<StepPu
   for (const [stepIndex, step] of action.steps.entries()) {
     signal.throwIfAborted();
     if (stepIndex < action.firstStep) continue;
-    // People decide it, while no runner waits for them.
+    // People decide this step. No runner waits for them.
     if (step.step.case === "approval") break;
     const progress = { ...(environment && { environment }), steps: [{ stepIndex, state: State.RUNNING }] };
     if (isReportedFirst(step)) await lease.report(progress);
@@ -153,12 +152,12 @@ async function runSteps(run: Omit<StepRun, "log" | "stepIndex">): Promise<StepPu
       }
       agents = result.agentExecutionIds ?? [];
       const ended = { steps: [toStepProgress(stepIndex, result)] };
-      // Whether the values of a report are accepted decides whether the next step may begin.
+      // The next step may only begin if the service accepts the values of a report.
       const decides = step.step.case === "report" && stepIndex < action.steps.length - 1;
       if (decides || agents.length > 0) await lease.report(ended);
       else reports.send(ended, { mayWait: true });
     } catch (error) {
-      // The step's last output is reported also when it was stopped.
+      // Report the step's last output even if the step was stopped.
       await log.close().catch(() => undefined);
       lease.signal.throwIfAborted();
       const failure = failureReportOf(error, assignment.secrets);
@@ -178,7 +177,7 @@ function watchedOf({ action, assignment, workspace, checkouts }: Omit<StepRun, "
   return { environmentId, workspace, checkouts, secrets, secretIds };
 }
 
-/** Returns the environment of a step's commands, in which those that trace find the span of the step. */
+/** Returns the environment of a step's commands, with the step's span for commands that trace. */
 function stepEnvironment(
   { environment, action }: Pick<StepRun, "environment" | "action">,
   stepIndex: number,
@@ -188,8 +187,8 @@ function stepEnvironment(
 }
 
 /**
- * Returns whether the service must know that a step runs before it does: the run of an agent is made
- * for such a step only, and a pull request cannot be taken back.
+ * Returns whether the service must know that a step runs before the step begins. The service starts an agent only for a
+ * running step, and a pull request cannot be undone.
  */
 function isReportedFirst({ step }: WorkflowStep): boolean {
   if (step.case === "report")
@@ -197,7 +196,7 @@ function isReportedFirst({ step }: WorkflowStep): boolean {
   return step.case !== "task";
 }
 
-/** The reports that steps do not wait for. One that is refused ends the steps. */
+/** Sends reports that steps do not wait for. A report that is refused aborts the steps. */
 class StepReports {
   readonly #lease: Lease;
   readonly #refused = new AbortController();
@@ -228,9 +227,8 @@ function toStepProgress(
 }
 
 /**
- * Returns the complete environment of an action's commands: the secrets, the
- * parameters, and then variables that neither can override. Long values are in
- * files next to the tree.
+ * Returns the complete environment of an action's commands: the secrets, then the parameters, then the runner's own
+ * variables, which override both. Long values are in files next to the tree.
  */
 export async function environmentOf(
   { tools, work }: Assignment,

@@ -6,11 +6,11 @@ import type { Assignment } from "../protocol/assignment.ts";
 import type { Workspace } from "./workspace.ts";
 
 /**
- * Returns the image of an environment where its class of isolation has images; empty for that of the runner's operator.
+ * Returns the image of an environment if the runner's isolation uses images; empty for the image of the runner's operator.
  *
- * @param checkouts what was checked out in it
+ * @param checkouts the checkouts in the environment
  * @throws WorkFailure
- * @throws the reason of the signal when that ended it
+ * @throws the reason of the signal when the signal ended it
  */
 export async function imageOfEnvironment(
   { tools, work }: Pick<Assignment, "tools" | "work">,

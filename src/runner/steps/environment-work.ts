@@ -8,9 +8,8 @@ import { environmentWorkspace } from "./work-dirs.ts";
 import { readCheckouts, removeWorkspace } from "./workspace.ts";
 
 /**
- * Brings an environment to its desired phase. An environment is a folder: while
- * it is up, the only processes in it are those of the work that uses it, so that
- * stopping it changes nothing.
+ * Brings an environment to its desired phase. An environment is a folder without processes of its own, so stopping it
+ * changes nothing.
  *
  * @throws WorkFailure
  */
@@ -25,7 +24,7 @@ export async function executeEnvironment(
     case EnvironmentPhase.RUNNING:
       requireSupportedPolicies(assignment.work.policies, assignment.tools.isolation);
       if (await readCheckouts(workspace)) return;
-      // A new one is in the phase of its creation already.
+      // A new environment is already in the phase CREATING.
       if (environment.status?.phase === EnvironmentPhase.STOPPED) await enter(EnvironmentPhase.STARTING);
       await prepareWorkspace(assignment, {
         workspace,
@@ -48,7 +47,7 @@ export async function executeEnvironment(
   }
 }
 
-/** Returns the files in the repository that the environment names by their paths. */
+/** Returns the paths of the repository's files that the environment's spec names. */
 export function namedFilesOf({ spec }: Environment): string[] {
   const paths = [spec?.devcontainer?.devcontainerFilePath, spec?.automationsFile?.automationsFilePath];
   return paths.filter((path) => path !== undefined && path !== "") as string[];

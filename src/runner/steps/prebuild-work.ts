@@ -8,7 +8,7 @@ import { prebuildWorkspace } from "./work-dirs.ts";
 import { removeWorkspace } from "./workspace.ts";
 
 /**
- * Prepares a workspace that later environments start as copies of.
+ * Prepares a workspace that new environments are copied from.
  *
  * @throws WorkFailure
  */
@@ -26,7 +26,7 @@ export async function executePrebuild(assignment: Assignment, work: PrebuildWork
   );
 }
 
-/** Removes a prepared workspace, if it is there. */
+/** Removes a prepared workspace, if it exists. */
 export async function executePrebuildRemoval(
   { tools }: Assignment,
   { prebuildId }: PrebuildRemovalWork,

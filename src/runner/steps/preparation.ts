@@ -13,18 +13,18 @@ import { createWorkspace, readCheckouts, type Workspace } from "./workspace.ts";
 export interface Preparation {
   readonly workspace: Workspace;
   readonly initializer: EnvironmentInitializer | undefined;
-  /** The id of the prepared workspace that it is copied from, if that still exists; empty for none. */
+  /** The id of the prebuild that it is copied from, if that still exists; empty for none. */
   readonly prebuildId: string;
-  /** Files of the first repository that are named by their paths; empty names are ignored. */
+  /** Paths of files in the first repository, which must not lead out of it; empty names are ignored. */
   readonly namedFiles: readonly string[];
   readonly signal: AbortSignal;
 }
 
 /**
- * Makes a workspace with all of its sources in it.
+ * Creates a workspace with all of its sources.
  *
  * @throws WorkFailure
- * @throws the reason of `signal` when that ended it
+ * @throws the reason of `signal` when the signal ended the preparation
  */
 export async function prepareWorkspace(
   { tools, credentialFor }: Pick<Assignment, "tools" | "credentialFor">,
@@ -35,14 +35,14 @@ export async function prepareWorkspace(
   const readPrepared = async () => prebuild && (await readCheckouts(prebuild));
   const onProgress = createFetchProgress(log, workspace.folder);
   const fill = async ({ tree }: Workspace, copied?: readonly Checkout[]) => {
-    // A copy that a removal ran into lacks files: the removal takes the marker away first.
+    // A removal during the copy makes the copy incomplete. A removal deletes the marker first.
     if (copied && !(await readPrepared())) throw new Error("the prepared workspace was removed");
     const context = { tree, copied, credentialFor, cache, onProgress, signal };
     const checkouts = await checkOutSources(git, initializer, context);
     const [first] = checkouts;
     for (const path of namedFiles) resolveInside(join(tree, first?.location ?? ""), path);
     await keepIndexes(workspace, checkouts);
-    // What a prebuild has left next to the checkout is a change.
+    // Files that a prebuild has left in the tree count as changes, so a copy gets no stamp.
     return copied ? checkouts : withStamps(workspace, checkouts);
   };
   const copied = await readPrepared();
@@ -57,15 +57,14 @@ export async function prepareWorkspace(
   return createWorkspace(programs, workspace, (to) => fill(to));
 }
 
-/** A fetch that takes longer is shown in the log, and again after this time. */
+/** Interval at which the progress of a long fetch is logged. */
 const INTERVAL_MS = 10_000;
 
 /**
- * Returns the function that writes git's lines of progress to the log: now and
- * then one, and none for a fetch that is quick.
+ * Returns a function that logs one of git's progress lines per interval, and none for a quick fetch.
  *
  * @param workspace the folder that is filled
- * @param now the time in milliseconds
+ * @param now returns the time in milliseconds
  */
 export function createFetchProgress(
   log: Pick<Log, "info">,

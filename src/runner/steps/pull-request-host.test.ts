@@ -15,7 +15,7 @@ afterAll(() => host.stop());
 
 const signal = new AbortController().signal;
 const scm = () => createSourceControl({ allowPrivateAddresses: true, plainHttpHosts: new Set([host.host]) });
-/** As much of an assignment as is asked here. */
+/** The part of an assignment that these tests need. */
 const assignment = (token?: string) =>
   ({
     tools: { scm: scm(), git: { remotes: { allowPrivateAddresses: true, allowFiles: true } } },

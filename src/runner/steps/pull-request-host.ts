@@ -8,23 +8,21 @@ import type { Assignment } from "../protocol/assignment.ts";
 import { backOffMs, pause } from "../protocol/back-off.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
-/** A host that opens pull requests, with the token for it. */
+/** A host that supports pull requests, and the token for it. */
 export interface PullRequestHost {
   readonly host: string;
   readonly token: string;
 }
 
-/** Number of requests to a host that is busy or asks to wait. */
+/** Maximum number of attempts at a host that is busy or asks to wait. */
 const MAX_TRIES = 4;
-/** A host that asks for a longer wait is not asked again. */
+/** Maximum wait before a retry. A host that asks for a longer one is not tried again. */
 const MAX_WAIT_MS = 60_000;
 
 /**
- * Returns the host of a checkout's remote; undefined for one that does not know
- * pull requests.
+ * Returns the host of a checkout's remote, or undefined if it does not support pull requests.
  *
- * @throws WorkFailure credential_missing, credential_withheld, or the reason why
- *   the host cannot be asked
+ * @throws WorkFailure credential_missing, credential_withheld, or the reason why the host cannot be reached
  */
 export async function findPullRequestHost(
   { tools, credentialFor }: Assignment,
@@ -47,7 +45,7 @@ export async function findPullRequestHost(
 }
 
 /**
- * Opens a pull request, or finds the one that is open for the branch.
+ * Opens a pull request, or returns the one that is already open for the branch.
  *
  * @throws WorkFailure
  */
@@ -60,7 +58,7 @@ export function openAtHost(
   return withRetry(signal, () => scm.openPullRequest({ ...host, ...proposal, signal, traceparent }));
 }
 
-/** Repeats a request where the host may answer later. */
+/** Retries a request that the host may answer later. */
 async function withRetry<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

@@ -1,18 +1,18 @@
 import { opendirSync } from "node:fs";
 import { join } from "node:path";
 
-/** A tree with more files and folders is no small one: what is done with all of them would keep the runner from the rest. */
+/** Maximum number of files and folders of a small tree. Synchronous work on more would block the runner. */
 const MAX_PATHS = 400;
 
 /**
- * Returns the paths of a folder and all that is in it, where that is little; undefined otherwise, and where it cannot be
- * read. Without promises, which would take longer than the calls do.
+ * Returns the paths of a folder and of everything in it, or undefined if the tree is not small or cannot be read. Works
+ * synchronously, since promises would take longer than the calls themselves.
  */
 export function pathsOfSmallTree(folder: string): readonly string[] | undefined {
   const paths = [folder];
   const folders = [folder];
   try {
-    // What is added meanwhile is visited, too.
+    // The loop also visits the folders that it adds.
     for (const each of folders) {
       const entries = opendirSync(each);
       try {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { replay } from "../../../test/harness/seed.ts";
 import { type LogChunk, StepLog } from "./step-log.ts";
 
-/** Takes pieces, one at a time, as fast as the test lets it. */
+/** Returns a receiver that accepts pieces one at a time, when the test lets it. */
 function receiver() {
   const pieces: { offset: number; text: string }[] = [];
   const waiting: { resolve(): void; reject(error: Error): void }[] = [];
@@ -12,7 +12,7 @@ function receiver() {
   return {
     pieces,
     text: () => pieces.map(({ text }) => text).join(""),
-    /** Waits for the next piece when none is there. */
+    /** Returns the next piece; waits for it if there is none. */
     async next() {
       if (waiting.length === 0) await arrived.promise;
       return waiting.shift() ?? { resolve: () => undefined, reject: () => undefined };
@@ -48,7 +48,7 @@ describe("what a step writes", () => {
     await log.write(bytes("b"));
     expect(pieces).toEqual([]);
     await sent.promise;
-    // The timer's own measure is a whole millisecond.
+    // Timers have a resolution of one millisecond.
     expect(performance.now() - started).toBeGreaterThanOrEqual(49);
     expect(pieces).toEqual(["ab"]);
     await log.close();

@@ -1,22 +1,22 @@
 /** A piece of a step's output. */
 export interface LogChunk {
-  /** The position in the step's whole output, in bytes. */
+  /** The position in the step's output, in bytes. */
   readonly offset: number;
   /** At most `pieceBytes`; it may begin or end within a character. */
   readonly data: Uint8Array;
 }
 
 export interface StepLogLimits {
-  /** Longest time that a byte waits to be sent together with others, in milliseconds; 250 when absent. */
+  /** Maximum time that a byte is delayed so that it is sent with others, in milliseconds; 250 when absent. */
   readonly intervalMs?: number;
   /**
-   * The number of bytes that are sent without a wait, and the maximum of a piece;
-   * 32,768 when absent. The contract allows 65,536.
+   * Number of buffered bytes that are sent without delay, and the maximum size of a piece; 32,768 when absent. The contract
+   * allows 65,536.
    */
   readonly pieceBytes?: number;
 }
 
-/** Number of pieces that may wait to be sent before the writer has to wait too. */
+/** Number of pieces that may be buffered before the writer has to wait. */
 const MAX_WAITING_PIECES = 4;
 
 /** Collects the output of a step and sends it in pieces, in order, one at a time. */
@@ -28,11 +28,11 @@ export class StepLog {
   #offset = 0;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
-  /** Resolves when a piece is delivered, or sending has ended. */
+  /** Resolves when a piece is delivered or sending has failed. */
   #progressed = Promise.withResolvers<void>();
   #failure: { readonly cause: unknown } | undefined;
 
-  /** @param deliver sends a piece; the next one follows when its promise resolves, none when it rejects */
+  /** @param deliver sends a piece. The next piece follows when its promise resolves; none follows when it rejects. */
   constructor(
     deliver: (piece: LogChunk) => Promise<void>,
     { intervalMs = 250, pieceBytes = 32 * 1_024 }: StepLogLimits = {},
@@ -43,7 +43,7 @@ export class StepLog {
   }
 
   /**
-   * Appends bytes; resolves when there is room for more.
+   * Appends bytes; resolves when the buffer has room for more.
    *
    * @throws the error that `deliver` rejected with, now or before
    */
@@ -57,7 +57,7 @@ export class StepLog {
   }
 
   /**
-   * Sends the rest and resolves when everything is delivered.
+   * Sends all buffered bytes; resolves when everything is delivered.
    *
    * @throws the error that `deliver` rejected with, now or before
    */
@@ -77,8 +77,7 @@ export class StepLog {
   }
 
   /**
-   * Sends what waits. Bytes that arrive while a piece is being sent wait for
-   * others again, unless they fill a piece.
+   * Sends the buffered bytes. Bytes that arrive while a piece is in flight are delayed again, unless they fill a piece.
    */
   async #sendWaiting(): Promise<void> {
     try {

@@ -27,11 +27,10 @@ import type { StepResult, StepRun } from "./action-step.ts";
 import { findPullRequestHost, openAtHost, type PullRequestHost } from "./pull-request-host.ts";
 
 /**
- * Commits the changes in the first repository, pushes them to the branch and
- * opens a pull request. Where the organization's rules ask people about the
- * push, it asks for exactly that, and pushes once it is approved. An attempt
- * after a lost one updates the branch and the pull request of that one. No
- * changes, or a remote without pull requests, is a warning.
+ * Commits the changes in the first repository, pushes them to the branch and opens a pull request. If the organization's
+ * rules require an approval of the push, asks for exactly this push and carries it out once it is approved. A retry after
+ * a lost attempt updates the branch and pull request of that attempt. If nothing has changed or the remote has no pull
+ * requests, the result has a warning.
  *
  * @throws WorkFailure
  */
@@ -46,7 +45,7 @@ export async function openPullRequest(run: StepRun, request: WorkflowStep_PullRe
   );
 }
 
-/** Returns the failure of work whose commands anybody may have written. */
+/** Returns the failure of work whose commands may come from a fork, and so from anybody. */
 function begunByFork(): WorkFailure {
   return new WorkFailure(
     "begun_by_fork",
@@ -67,7 +66,7 @@ async function proposeChanges(
     const why = "nothing changed in the repository: no branch was pushed and no pull request opened";
     return { warnings: [new WorkFailure("nothing_to_commit", why)] };
   }
-  // Before anything is pushed: a host that cannot be asked must not get half of the work.
+  // Before the push: if the host is unreachable, the branch must not be pushed without its pull request.
   const host = await findPullRequestHost(assignment, checkout, signal);
   const base = await baseBranchOf(run, checkout, snapshot.repository);
   if (base === request.branch) {
@@ -84,7 +83,7 @@ async function proposeChanges(
   const place = parseRemote(checkout.remoteUri, assignment.tools.git.remotes);
   const asked = { remote: place.address, commit, base: (host && base) ?? "" };
   const digest = mustAsk ? digestOf(stepPushRequest(request, asked).requestJson) : "";
-  // Compared at this moment: what was committed since is another push.
+  // Compare now: a commit since the approval makes it a different push.
   if (digest !== "" && digest !== run.action.approvedPushDigest) return { asksToPush: asked };
   await push(run, request, checkout, snapshot, commit);
   const opened = host
@@ -94,7 +93,7 @@ async function proposeChanges(
 }
 
 /**
- * Returns whether the organization's rules ask people about a push to the branch.
+ * Returns whether the organization's rules require an approval of a push to the branch.
  *
  * @throws WorkFailure push_denied, branch_is_default
  */
@@ -104,7 +103,7 @@ function rulePush(
   { defaultBranch }: Checkout,
 ): boolean {
   const rules = pushRulesOf(assignment.work.policies?.agentPolicy);
-  // What it may replace are commits of its own workflow, so that nobody loses any.
+  // Not forced: the push only replaces commits of its own workflow, so nobody loses commits.
   const { decision, rule } = decidePush(rules, { branch, defaultBranch, isForced: false });
   if (rule === undefined || decision === "allow") return false;
   if (decision === "deny") {
@@ -113,7 +112,7 @@ function rulePush(
       `the organization's policy (${pathOfPushRule(rule)}) denies pushes to ${JSON.stringify(branch)}: name another branch`,
     );
   }
-  // Nobody is asked for what cannot be pushed, or reads differently from how it is written.
+  // Do not ask people about a push that would fail, or about text that hides or reorders characters.
   if (branch === defaultBranch) throw branchIsDefault();
   const text = [title, description, branch].join("\n");
   if (withoutDeceptiveText(text) === text) return true;
@@ -127,7 +126,7 @@ function digestOf(text: string): string {
   return createHash("sha256").update(text, "utf8").digest("hex");
 }
 
-/** Commits all changes on the branch, of which later steps continue. @returns the commit */
+/** Commits all changes on the branch, from which later steps continue. @returns the commit */
 async function commitChanges(
   { assignment: { tools }, action, workspace, signal }: StepRun,
   { title, description, branch }: WorkflowStep_PullRequest,
@@ -169,15 +168,15 @@ async function openAt(
   const proposal = { remote: remoteUri, branch, base, title, description, draft };
   const { url } = await openAtHost(assignment.tools.scm, host, proposal, {
     signal,
-    // Not that of its environment, in which people may have put anything.
+    // Not the traceparent of the environment, which people may have set to anything else.
     traceparent: stepTraceparent(action, stepIndex),
   });
   return { pullRequestUrl: url };
 }
 
 /**
- * Returns the remote's branch that the changes are meant for: the one that they
- * started from, or that of the pull request which the work is about.
+ * Returns the remote's branch to merge the changes into: the branch that was checked out, or else a branch of the pull
+ * request that the work is about, or else the default branch.
  */
 async function baseBranchOf(
   { assignment, action, signal }: StepRun,
@@ -189,7 +188,7 @@ async function baseBranchOf(
   if (names.length === 0) return defaultBranch;
   let refs: Refs;
   if (existsSync(join(repository.gitFolder, "shallow"))) {
-    // Other branches were left out.
+    // A shallow clone lacks the other branches.
     const access = await resolveRemoteAccess(tools.git, remoteUri, credentialFor);
     ({ refs } = (await listRemoteRefs(tools.git, access, signal)).remote);
   } else refs = await readFetchedRefs(tools.git, { repository, signal });

@@ -7,20 +7,19 @@ import { RunnerError } from "../protocol/runner-error.ts";
 import { hasState } from "../protocol/runner-state.ts";
 import { type Workspace, workspaceAt } from "./workspace.ts";
 
-/** The file in a folder of workspaces that names the runner to which the folder belongs. */
+/** The file that names the runner that owns a folder of workspaces. */
 const OWNER_FILE = "owner.json";
 
 interface Owner {
-  /** The real path of the folder that this was written into: a copy of the folder belongs to nobody yet. */
+  /** The real path of the folder that has the file. A copy of the folder has another path and so no owner. */
   readonly folder: string;
   /** The real path of the runner's state folder. */
   readonly stateDir: string;
 }
 
 /**
- * Returns the state folder of the other runner that a folder of workspaces
- * belongs to; undefined where it belongs to this runner or to nobody. A runner
- * whose state folder was moved or removed owns nothing any more.
+ * Returns the state folder of another runner that owns a folder of workspaces, or undefined if this runner or nobody
+ * owns it. A runner whose state folder was moved or removed owns nothing.
  *
  * @param stateDir of this runner; exists
  */
@@ -31,7 +30,7 @@ async function otherOwner(folder: string, stateDir: string): Promise<string | un
   return hasState(owner.stateDir) ? owner.stateDir : undefined;
 }
 
-/** Makes a runner the owner of a folder of workspaces, if the folder exists. */
+/** Records a runner as the owner of a folder of workspaces, if the folder exists. */
 async function claimWorkDir(folder: string, stateDir: string): Promise<void> {
   if (!existsSync(folder)) return;
   const owner: Owner = { folder: await realpath(folder), stateDir: await realpath(stateDir) };
@@ -49,7 +48,7 @@ async function replaceFile(file: string, content: unknown): Promise<void> {
   await rename(`${file}.draft`, file);
 }
 
-/** Reads the owner; empty where there is none, or where a crash left invalid JSON. */
+/** Reads the owner; returns an empty object if there is none or a crash left invalid JSON. */
 async function readOwner(folder: string): Promise<Partial<Owner>> {
   try {
     return { ...JSON.parse(await readFile(ownerFile(folder), "utf8")) };
@@ -59,8 +58,7 @@ async function readOwner(folder: string): Promise<Partial<Owner>> {
 }
 
 /**
- * The file in the state folder with a JSON list of the folders that may hold
- * workspaces, the newest first.
+ * The file in the state folder with a JSON list of the folders that may contain workspaces, newest first.
  */
 const FILE = "workspaces.json";
 
@@ -71,10 +69,9 @@ const PREBUILDS = "prebuilds";
 type Folders = Pick<RunnerTools, "workspaces" | "prebuilds" | "earlierWorkDirs">;
 
 /**
- * Creates the folders of a runner's workspaces. Those that it used before, and
- * the state folder, in which earlier releases had them, are recorded: a workspace
- * stays where it is until it ends. A copy of a state folder records those of the
- * runner that it was copied from, which may be at work: these are left alone.
+ * Creates the folders of a runner's workspaces. Records the folders that it used before, and the state folder, which
+ * earlier releases used, since an existing workspace stays where it is. A copied state folder records the folders of
+ * the original runner; if that runner still exists, they are ignored.
  *
  * @param stateDir exists
  * @throws RunnerError when the record cannot be read, or the folder belongs to
@@ -120,8 +117,7 @@ function listIn(file: string, text: string): readonly string[] {
 }
 
 /**
- * Returns the workspace of an environment: the present one, or else the place for
- * a new one.
+ * Returns the workspace of an environment: the existing one, or else the location for a new one.
  * @param id a UUID
  */
 export function environmentWorkspace(folders: Folders, id: string): Workspace {
@@ -129,8 +125,7 @@ export function environmentWorkspace(folders: Folders, id: string): Workspace {
 }
 
 /**
- * Returns the workspace of a prebuild: the present one, or else the place for a
- * new one.
+ * Returns the workspace of a prebuild: the existing one, or else the location for a new one.
  * @param id a UUID
  */
 export function prebuildWorkspace(folders: Folders, id: string): Workspace {
@@ -146,7 +141,7 @@ function locateWorkspace(root: string, earlierRoots: readonly string[], id: stri
   return places.find(({ folder }) => existsSync(folder)) ?? workspaceAt(root, id);
 }
 
-/** Returns the git working tree that a folder is part of; undefined when it is in none. */
+/** Returns the git working tree that contains a folder, or undefined if there is none. */
 export function findWorkingTree(folder: string): string | undefined {
   for (let top = folder; ; top = dirname(top)) {
     if (existsSync(join(top, ".git"))) return top;

@@ -17,13 +17,13 @@ export interface Workspace {
 }
 
 /**
- * Returns the workspace with an id, whether it exists or not.
+ * Returns the paths of the workspace with an id, whether or not it exists.
  *
  * @param root the folder of all workspaces of a kind
  * @param id a UUID
  */
 export function workspaceAt(root: string, id: string): Workspace {
-  // The id becomes a path: no id that the server sends may lead elsewhere.
+  // The id becomes part of a path, so an id from the server must not lead out of the root.
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) {
     throw new WorkFailure("path_refused", `${JSON.stringify(id)} is no id of a workspace`);
   }
@@ -32,15 +32,14 @@ export function workspaceAt(root: string, id: string): Workspace {
 }
 
 /**
- * Makes a workspace: first removes whatever is in its place, such as the half of
- * one that a killed runner left; at the end sets a marker. When `fill` throws,
- * the same error is thrown and no workspace is left. Begins once what was begun at the workspace
- * before has ended: work whose lease ran out while the runner was suspended may come back to it
- * before the earlier attempt has noticed, which then removes what it made.
+ * Creates a workspace. First removes an existing one, such as a partial one of a killed runner; finally writes a marker.
+ * If `fill` throws, removes the workspace and throws the same error. Waits for earlier changes of the same workspace:
+ * when a lease expires while the runner is suspended, the work may be assigned to this runner again before the first
+ * attempt has noticed and removed its workspace.
  *
- * @param fill fills the tree and returns what it checked out
- * @param copyFrom a complete workspace, at rest, that it starts as a copy of;
- *   blocks are shared where the file system can
+ * @param fill fills the tree and returns its checkouts
+ * @param copyFrom a complete workspace to start from as a copy; nothing may change it in the meantime. The copy shares
+ *   blocks if the file system supports it.
  */
 export function createWorkspace(
   programs: Programs,
@@ -71,10 +70,10 @@ async function create(
   }
 }
 
-/** What was begun last at each workspace and has not ended, by its folder. */
+/** The last change of each workspace that is still in progress, by folder. */
 const begun = new Map<string, Promise<unknown>>();
 
-/** Runs what changes a workspace as a whole once everything that was begun before has ended. */
+/** Runs a creation or removal of a workspace after all earlier ones of the same workspace. */
 async function inTurn<T>({ folder }: Workspace, change: () => Promise<T>): Promise<T> {
   const mine = (begun.get(folder) ?? Promise.resolve()).then(change, change);
   begun.set(folder, mine);
@@ -85,15 +84,15 @@ async function inTurn<T>({ folder }: Workspace, change: () => Promise<T>): Promi
   }
 }
 
-/** Returns the checkouts of a complete workspace; undefined when there is none or an incomplete one. */
+/** Returns the checkouts of a workspace, or undefined if it does not exist or is incomplete. */
 export async function readCheckouts(workspace: Workspace): Promise<readonly Checkout[] | undefined> {
   const text = await readFile(markerOf(workspace), "utf8").catch(() => undefined);
   return text === undefined ? undefined : JSON.parse(text);
 }
 
 /**
- * Removes a workspace, also where its commands made it read-only; the marker goes
- * first. Does nothing when there is none. Waits as {@link createWorkspace} does.
+ * Removes a workspace, even if its commands made it read-only. Removes the marker first. Does nothing if the workspace
+ * does not exist. Waits like {@link createWorkspace}.
  *
  * @throws WorkFailure workspace_not_removed
  */
@@ -108,16 +107,16 @@ async function remove(programs: Programs, { folder }: Workspace): Promise<void> 
   if (left !== "") throw new WorkFailure("workspace_not_removed", `the workspace stays: ${left}`, true);
 }
 
-/** Removes a folder, also where it is read-only; returns what kept that from being done, or an empty text. */
+/** Removes a folder, even if it is read-only. Returns the error output, or an empty text on success. */
 async function removeTree(programs: Programs, folder: string): Promise<string> {
   if (removeSmallTree(folder)) return "";
-  // By programs: Node cannot remove a path that is longer than the system accepts at once.
+  // With rm, since Node cannot remove paths that exceed the system's maximum length.
   if ((await errorOutput(programs, "rm", ["-rf", "--", folder])) === "") return "";
   await errorOutput(programs, "chmod", ["-R", "u+rwx", "--", folder]);
   return errorOutput(programs, "rm", ["-rf", "--", folder]);
 }
 
-/** Removes a folder with few files, which takes less than the start of a program; returns whether it is gone. */
+/** Removes a small folder, which is faster than starting a program. Returns whether it is removed. */
 function removeSmallTree(folder: string): boolean {
   if (!pathsOfSmallTree(folder)) return false;
   try {
@@ -128,7 +127,7 @@ function removeSmallTree(folder: string): boolean {
   }
 }
 
-/** Returns the file that marks a complete workspace; holds the checkouts. Written once, before a command runs. */
+/** Returns the file that marks a complete workspace and holds its checkouts. It is written once, before commands run. */
 export function markerOf({ folder }: Pick<Workspace, "folder">): string {
   return join(folder, "complete.json");
 }
@@ -140,12 +139,12 @@ async function markComplete(workspace: Workspace, checkouts: readonly Checkout[]
 }
 
 /**
- * Copies folders that nothing changes meanwhile into another one; blocks are shared where the file system can. By a
- * program where there is a fit one: Node takes several times as long for many files, on the thread that renews leases.
+ * Copies folders into another one and shares blocks if the file system supports it. Nothing may change the folders in the
+ * meantime. Uses cp if possible: Node takes several times as long for many files, on the thread that renews leases.
  */
 export async function copyFolders(programs: Programs, folders: readonly string[], to: string): Promise<void> {
   const copies = folders.map((folder) => join(to, basename(folder)));
-  // Sockets and pipes of programs that ran there mean nothing in a copy.
+  // Sockets and pipes of programs that ran there are useless in a copy.
   const special = ["(", "-type", "p", "-o", "-type", "s", ")", "-delete"];
   const isCopied =
     (await succeeds(programs, "cp", ["-a", "--reflink=auto", "--", ...folders, to])) &&
@@ -163,7 +162,7 @@ async function copyByNode(from: string, to: string): Promise<void> {
     mode: constants.COPYFILE_FICLONE,
     preserveTimestamps: true,
     verbatimSymlinks: true,
-    // A socket or a pipe makes it fail.
+    // cp fails on a socket or a pipe.
     filter: async (file) => {
       const stat = await lstat(file);
       return stat.isFile() || stat.isDirectory() || stat.isSymbolicLink();
@@ -172,20 +171,20 @@ async function copyByNode(from: string, to: string): Promise<void> {
 }
 
 /**
- * Marks a folder as one whose subfolders are not related, where the file system can (chattr(1), the attribute T). Ext4
- * then makes the files of each workspace in another part of the disk; in one part, each new file passes over all that
- * were removed there in the last minutes, by runners or others.
+ * Marks the subfolders of a folder as unrelated if the file system supports it (chattr(1), attribute T). Ext4 then places
+ * each workspace in a different part of the disk. In a shared part, creating a file has to skip all files that were
+ * removed there in the last minutes.
  */
 export async function spreadSubfolders(programs: Programs, folder: string): Promise<void> {
   await succeeds(programs, "chattr", ["+T", folder]);
 }
 
-/** Returns whether a program is there and succeeds. */
+/** Returns whether a program exists and succeeds. */
 async function succeeds(programs: Programs, program: string, args: readonly string[]): Promise<boolean> {
   return (await errorOutput(programs, program, args).catch(() => program)) === "";
 }
 
-/** Returns the error output of a program that fails; empty when it succeeds. */
+/** Runs a program and returns its error output if it fails; empty if it succeeds. */
 async function errorOutput(programs: Programs, program: string, args: readonly string[]): Promise<string> {
   let text = "";
   const { exit } = await programs.run({
