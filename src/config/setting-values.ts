@@ -67,7 +67,9 @@ export function baseUrl(text: string): string {
   if (text === "") return "";
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
-    throw new Error(`must be an http or https URL without query, fragment or user, not "${text}"`);
+    // A user or a query may hold a secret.
+    const shown = /[@?]/.test(text) ? "" : `, not "${text}"`;
+    throw new Error(`must be an http or https URL without query, fragment or user${shown}`);
   }
   // Not the text itself: the parser also accepts blanks, missing slashes and an empty query.
   return (url.origin + url.pathname).replace(/\/+$/, "");

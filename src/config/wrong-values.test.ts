@@ -116,6 +116,18 @@ describe("a value that cannot be used", () => {
     ]);
   });
 
+  test("is not repeated when it is a URL with a user or a query, which may hold a secret", () => {
+    for (const baseUrl of [
+      "https://user:word@a.example",
+      "https://user:wo/rd@a.example",
+      "https://a.example?key=word",
+    ])
+      expect(problems({ baseUrl })).toEqual([
+        "--base-url must be an http or https URL without query, fragment or user",
+      ]);
+    expect(problems({ baseUrl: "a.example" })[0]).toContain(', not "a.example"');
+  });
+
   test("is reported together with every other one", () => {
     const flags = { port: "x", countLimit: "0", tlsCert: "cert.pem" };
     const env = { CHARTROOM_HOST: "", CHARTROOM_LOG_LEVEL: "loud", CHARTROOM_PROT: "80", CHARTROOM_: "" };

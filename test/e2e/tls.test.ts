@@ -7,7 +7,13 @@ import { text } from "node:stream/consumers";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
+import {
+  type HostedServer,
+  runHostedCommand,
+  startHostedServer,
+  stopAll,
+  temporaryFolder,
+} from "../harness/server.ts";
 import { selfSigned } from "../http/certificate.ts";
 import { bearer, speakConnect } from "./speak/connect.ts";
 import { loadService } from "./speak/grpc-js.ts";
@@ -74,6 +80,21 @@ describe("with a key and a certificate", () => {
     await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
     await expect(fetch(`http://127.0.0.1:${server.port}/healthz`)).rejects.toThrow();
   });
+});
+
+test("a command that does not trust the certificate, or speaks no TLS, says what to do", async () => {
+  const listRuns = async (url: string) => {
+    const env = { CHARTROOM_SERVER: url, CHARTROOM_TOKEN: server.token, XDG_CONFIG_HOME: temporaryFolder() };
+    return (await runHostedCommand(["run", "list"], env)).stderr;
+  };
+  const untrusted = await listRuns(server.url);
+  expect(untrusted).toMatch(
+    /its certificate is not trusted: .* NODE_EXTRA_CA_CERTS.* \(self-signed certificate\)\n$/,
+  );
+  const plain = server.url.replace("https:", "http:");
+  expect(await listRuns(plain)).toBe(
+    `chartroom: the server ${plain} cannot be reached: it closes the connection: if it speaks TLS there, use https://\n`,
+  );
 });
 
 test("a start with a certificate that has expired says so in the log", async () => {

@@ -172,6 +172,13 @@ function unreachableText(message: string): string {
   if (message.includes("ECONNREFUSED"))
     return `nothing listens there: start it, or name another by --server (${message})`;
   if (message.includes("ENOTFOUND")) return `its name is unknown (${message})`;
+  if (message.includes("socket hang up"))
+    return "it closes the connection: if it speaks TLS there, use https://";
+  const untrusted = /^(?:self-signed certificate|unable to (?:verify|get)[^;]* certificate)[^;]*/.exec(
+    message,
+  )?.[0];
+  if (untrusted)
+    return `its certificate is not trusted: name the file of its authority in NODE_EXTRA_CA_CERTS, or set NODE_USE_SYSTEM_CA=1 if this machine trusts it (${untrusted})`;
   return message;
 }
 
