@@ -30,15 +30,22 @@ describe("claims", () => {
     expect(readClaims({ ...WHO, email: "a@example.org", email_verified }).emailVerified).toBe(verified);
   });
 
-  test.each(["", "a", "@example.org", "a@", "a b@example.org", "a@b@example.org", "a@example.org\n", 7])(
-    "name no address with %p, so none is verified",
-    (email) => {
-      expect(readClaims({ ...WHO, email, email_verified: true })).toMatchObject({
-        email: "",
-        emailVerified: false,
-      });
-    },
-  );
+  test.each([
+    "",
+    "a",
+    "@example.org",
+    "a@",
+    "a b@example.org",
+    "a@b@example.org",
+    "a@example.org\n",
+    "\u202ea@example.org",
+    7,
+  ])("name no address with %p, so none is verified", (email) => {
+    expect(readClaims({ ...WHO, email, email_verified: true })).toMatchObject({
+      email: "",
+      emailVerified: false,
+    });
+  });
 
   test.each<[string, object, object | undefined, string, boolean]>([
     ["the ID token alone", { email: "a@x.org", email_verified: true }, undefined, "a@x.org", true],
@@ -67,6 +74,16 @@ describe("claims", () => {
   ])("have the address of %s", (_, token, userinfo, email, emailVerified) => {
     const claims = mergeClaims({ ...WHO, ...token }, userinfo && { ...WHO, iss: "else", ...userinfo });
     expect(readClaims(claims)).toMatchObject({ issuer: WHO.iss, email, emailVerified });
+  });
+
+  test.each([
+    ["Ann\u202e Lee", "Ann Lee"],
+    ["Ann\u{e0041}", "Ann"],
+    ["A\nB\u0000", "A B"],
+    ["\u202e", "ann"],
+    [" \n", "ann"],
+  ])("name somebody as others read it: %j", (name, shown) => {
+    expect(readClaims({ ...WHO, name, preferred_username: "ann" }).name).toBe(shown);
   });
 
   test("name somebody by an id of at most 255 characters", () => {

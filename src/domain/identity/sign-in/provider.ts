@@ -1,4 +1,5 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
+import { withoutDeceptiveText } from "../../deceptive-text.ts";
 
 /** A rule that gives those who have a claim a role; the first that fits decides. */
 export interface RoleRule {
@@ -103,7 +104,7 @@ export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClai
     email,
     // Some providers send the text "true"; any other value does not count as verified.
     emailVerified: email !== "" && (all.email_verified === true || all.email_verified === "true"),
-    name: nameIn(text("name") || text("preferred_username") || email),
+    name: nameIn(text("name")) || nameIn(text("preferred_username")) || email,
     sessionId: text("sid") || undefined,
     all,
   };
@@ -111,11 +112,14 @@ export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClai
 
 /** Returns whether a text is a mail address that accounts can have. */
 function isAddress(text: string): boolean {
-  return text.length <= MAX_EMAIL && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(text);
+  const isReadable = withoutDeceptiveText(text) === text;
+  return isReadable && text.length <= MAX_EMAIL && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(text);
 }
 
+/** Returns a name as others will read it: people choose their own at many providers. */
 function nameIn(text: string): string {
-  return [...text.replace(/\p{Cc}/gu, " ").trim()].slice(0, MAX_NAME).join("");
+  const line = withoutDeceptiveText(text).replace(/\p{Cc}/gu, " ");
+  return [...line.trim()].slice(0, MAX_NAME).join("");
 }
 
 /** Returns the domain of a mail address, in lower case. */
