@@ -12,20 +12,18 @@ import { openExistingData } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 import { argumentWords } from "./terminal/argument-words.ts";
 
-/** The options of `account block`; an account is named by its id or by its mail address. */
+/** The options of `account block`. The account is an id or an email address. */
 export interface BlockOptions {
   readonly account: string;
-  /** The reason: 1 to 1,024 characters, as in the contract. */
+  /** The reason, 1 to 1,024 characters as in the contract. */
   readonly reason: string;
 }
 
 /**
- * Blocks any account as the operator. It works while a server runs, which refuses
- * the account from the next request on.
+ * Blocks any account as the operator. A running server refuses the account from the next request on.
  *
  * @returns the receipt in lines for the person at the terminal
- * @throws StartError when there is no such account, it may not be blocked, or the
- *   contract does not allow the reason
+ * @throws StartError when there is no such account, it may not be blocked, or the contract does not allow the reason
  */
 export async function blockAsOperator(
   config: DataConfig,
@@ -57,7 +55,7 @@ export interface SubscriptionOptions {
 /**
  * Adds a subscription to an account.
  *
- * @returns its id, in a line
+ * @returns a line with its id
  * @throws StartError when there is no such account, or no name
  */
 export async function addSubscription(
@@ -99,8 +97,8 @@ async function resolveAccount(db: Reader, named: string): Promise<StoredAccount>
 }
 
 /**
- * Checks a reason by the contract, the only place with its bounds; the rest of
- * the request is filled with valid values.
+ * Checks a reason against the contract, the only place that defines its bounds. The rest of the request has valid
+ * placeholders.
  */
 function requireValidReason(reason: string): void {
   const accountId = "00000000-0000-0000-0000-000000000000";

@@ -1,18 +1,18 @@
-/** A program that people use, with what registers it by a name. */
+/** An agent program, and what registers it under a name. */
 export interface AgentPreset {
   readonly name: string;
-  /** Program and arguments, as `agent add` takes them. */
+  /** Program and arguments in the form that `agent add` takes. */
   readonly command: string;
   readonly form: "acp";
   /** Programs that must be installed on the runner's machine. */
   readonly install: string;
-  /** The variable with the key of its model, which the program reads. */
+  /** The environment variable from which the program reads its model's key. */
   readonly secret: string;
-  /** True when it opens a session without a key, an account or a network; otherwise it demands authentication. */
+  /** True if it opens a session without a key, account or network; otherwise it requires authentication. */
   readonly opensWithoutKey: boolean;
 }
 
-/** From the packages' own metadata and files, 2026-11-25. docs/agents/presets.md has the same. */
+/** From the packages' metadata and files, 2026-11-25. docs/agents/presets.md has the same list. */
 export const AGENT_PRESETS: readonly AgentPreset[] = [
   {
     name: "claude",

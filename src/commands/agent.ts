@@ -34,9 +34,9 @@ export interface AgentOptions {
 export type AgentName = Pick<AgentOptions, "name" | "organization">;
 
 /**
- * Registers an agent as the operator. It works while a server runs.
+ * Registers an agent as the operator. Works while a server runs.
  *
- * @returns its id, in a line for the person at the terminal
+ * @returns a line with its id for the person at the terminal
  * @throws StartError
  */
 export function addAgent(config: DataConfig, { form, ...options }: AgentOptions): Promise<string> {
@@ -47,7 +47,8 @@ export function addAgent(config: DataConfig, { form, ...options }: AgentOptions)
 }
 
 /**
- * Makes an agent the default for requests that name none.
+ * Makes an agent the default for requests that name no agent.
+ *
  * @throws StartError
  */
 export function makeDefault(config: DataConfig, options: AgentName): Promise<string> {
@@ -58,7 +59,8 @@ export function makeDefault(config: DataConfig, options: AgentName): Promise<str
 }
 
 /**
- * Removes an agent from the register.
+ * Removes a registered agent.
+ *
  * @throws StartError
  */
 export function removeAgent(config: DataConfig, options: AgentName): Promise<string> {

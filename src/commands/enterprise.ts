@@ -4,10 +4,10 @@ import { openExistingData } from "./open-data.ts";
 import { resolveOrganization } from "./organization.ts";
 
 /**
- * Marks an organization as enterprise, or removes the mark and with it the
- * policies that need it. It works while a server runs.
+ * Marks an organization as enterprise, or removes the mark together with the policies that need it. Works while a
+ * server runs.
  *
- * @param named the organization's id, or its name while no other has the same
+ * @param named the organization's id, or its name if that is unique
  * @returns the report for the person at the terminal
  * @throws StartError when no organization matches, or more than one
  */

@@ -15,7 +15,7 @@ export interface FirstTokens {
   readonly link: string;
 }
 
-/** Makes the first organization; undefined where there was one. */
+/** Creates the first organization; returns undefined when there already is one. */
 export async function firstTokens(
   store: Store,
   keys: Keys,
@@ -25,7 +25,7 @@ export async function firstTokens(
   return first && withLink(store, keys, first);
 }
 
-/** Makes an organization in addition to that of the first start, whose administrator has the same account. */
+/** Creates another organization after the first start. Its administrator has the same account. */
 export async function createFurtherOrganization(
   store: Store,
   keys: Keys,
@@ -52,17 +52,21 @@ async function withLink(
   return { organizationId, token, link };
 }
 
-/** Returns the address at which a browser signs in by a link. */
+/** Returns the sign-in link's address for a browser. */
 export const signInAddress = (url: string, { link }: Pick<FirstTokens, "link">): string =>
   `${url}/sign-in#${link}`;
 
-/** Is printed where the last organization was removed. */
+/** Printed when the last organization was removed. */
 export const NO_ORGANIZATION = `
 There is no organization any more: make one with "chartroom organization create".
 
 `;
 
-/** Writes the first token to the file of the settings, or has it printed. @returns what is printed */
+/**
+ * Writes the first token to the file in the settings, or includes it in the output.
+ *
+ * @returns the text to print
+ */
 export async function deliverFirstTokens(file: string, url: string, first: FirstTokens): Promise<string> {
   if (file === "") return welcome(url, first);
   await writeFile(file, `${first.token}\n`, { mode: 0o600, flag: "wx" }).catch((error) => {

@@ -20,17 +20,14 @@ import { type OpenData, withoutServer } from "./open-data.ts";
 import { StartError } from "./start-error.ts";
 
 /**
- * Creates a new key and re-encrypts all credentials with it. The former keys stay
- * in the file: audit rows made under them can still be verified, and tokens of
- * releases before SHA-256 still work.
+ * Creates a new key and re-encrypts all credentials with it. The former keys stay in the file: they still verify the
+ * audit rows made under them, and tokens of releases before SHA-256 still work.
  *
- * A server holds its keys in memory and could not decrypt values under a new one,
- * so none may run meanwhile. A rotation that was interrupted is finished by the
- * next one, which creates no further key.
+ * A server holds its keys in memory and could not decrypt values under a new key, so no server may run meanwhile. The
+ * next rotation completes an interrupted one and creates no further key.
  *
  * @returns the report for the person at the terminal
- * @throws StartError when a server runs on the folder, or the folder or the key
- *   file does not exist
+ * @throws StartError when a server runs on the folder, or the folder or the key file does not exist
  */
 export async function rotateKeys(config: DataConfig): Promise<string> {
   const file = keyFileOf(config);
@@ -69,10 +66,10 @@ async function rotate({ store, keys }: OpenData, file: string): Promise<string> 
   }
 }
 
-/** The number of credentials that were encrypted with the newest key. */
+/** The numbers of credentials that were encrypted with the newest key. */
 interface ReencryptedCounts {
   readonly hostTokens: number;
-  /** Of workflows and of event subscriptions. */
+  /** The secrets of workflows and of event subscriptions. */
   readonly webhookSecrets: number;
   readonly secrets: number;
 }

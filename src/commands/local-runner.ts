@@ -16,24 +16,24 @@ import {
   startRunnerOnMachine,
 } from "./runner-machine.ts";
 
-/** The running server, and the process that it runs in. */
+/** The running server and its process. */
 export interface LocalRunnerContext {
   readonly server: Server;
-  /** URL at which the server is reached. */
+  /** The server's URL. */
   readonly url: string;
   readonly store: Store;
   readonly keys: Keys;
   readonly log: Log;
   readonly terminal: Terminal;
   readonly isolation: ChosenIsolation;
-  /** The organization that it registers at; the first one by default. */
+  /** The organization that the runner registers in; the first one by default. */
   readonly organizationId?: string | undefined;
 }
 
 /**
- * Chooses what isolates the work of a server's own runner.
+ * Chooses the isolation for the work of the server's own runner.
  *
- * @throws StartError where nothing that the operator accepts works on this machine
+ * @throws StartError when no isolation that the operator accepts works on this machine
  */
 export function chooseLocalIsolation(config: Config, terminal: Terminal, log: Log): Promise<ChosenIsolation> {
   const { dataDir, databasePasswordFile, tlsKey, sshKeyFile, otlpHeadersFile } = config;
@@ -48,9 +48,8 @@ function workDirOf({ localRunnerWorkDir, dataDir }: Config, { env }: Terminal): 
 }
 
 /**
- * Starts the runner on the server's own machine. It calls the server in memory and
- * stops with it. When the runner ends, for instance because it was deleted, the
- * server continues.
+ * Starts the runner on the server's own machine. It calls the server in memory and stops with it. The server
+ * continues when the runner ends, for example because it was deleted.
  *
  * @throws StartError when this machine cannot be a runner
  */
@@ -67,7 +66,7 @@ export async function startLocalRunner(
     workDir: workDirOf(config, terminal),
     slots: config.localRunnerSlots,
     agentSlots: config.localRunnerAgentSlots,
-    // Commands that nothing keeps in run as the server's user: they could read what was cloned for other work.
+    // Without isolation, commands run as the server's user and could read what was cloned for other work.
     repositoryCacheBytes: isolation.name === "none" ? undefined : repositoryCacheBytesOf(config),
     isolation,
     exchangeToken: () => createLocalExchangeToken(store, keys, organizationId),

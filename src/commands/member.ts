@@ -15,11 +15,11 @@ import { checkPerson } from "./person.ts";
 import { serverUrlOf, type UrlConfig } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
 
-/** The identification of one membership. */
+/** Identifies one membership. */
 export interface NamedMember {
   /** The id or name of the organization; undefined for the only one. */
   readonly organization?: string | undefined;
-  /** The mail address of the account. */
+  /** The email address of the account. */
   readonly email: string;
 }
 
@@ -29,17 +29,17 @@ export interface RoleOptions extends NamedMember {
 
 export interface MemberOptions extends RoleOptions {
   readonly name: string;
-  /** True to take an account whose address the SCIM of another organization has set. */
+  /** True to accept an account whose address was set by another organization's SCIM. */
   readonly trustDirectory: boolean;
 }
 
 /**
- * Creates a link with which a person signs in once, within 15 minutes. It works while a server runs.
+ * Creates a link that signs a person in once, within 15 minutes. Works while a server runs.
  *
- * @param named user id, mail address or name of a member
- * @param organization id or name, where several organizations have such a member
+ * @param named user id, email address or name of a member
+ * @param organization id or name, needed when several organizations have such a member
  * @returns a line with the link, whose secret is stored nowhere
- * @throws StartError when no member or more than one matches
+ * @throws StartError when no member matches, or more than one
  */
 export async function printSignInLink(
   config: DataConfig & UrlConfig,
@@ -74,8 +74,8 @@ export async function printSignInLink(
 const ROLES = { administrator: OrganizationRole.ADMIN, member: OrganizationRole.MEMBER } as const;
 
 /**
- * Lists the members of an organization: user id, role, mail address and name,
- * and whether they are suspended or blocked, the oldest first.
+ * Lists the members of an organization, oldest first: user id, role, email address, name, and whether they are
+ * suspended or blocked.
  *
  * @throws StartError when no organization matches
  */
@@ -86,7 +86,7 @@ export async function listMembers(config: DataConfig, named: string | undefined)
     const users = (await findUsers(store.reader)).filter(({ organizationId }) => organizationId === id);
     const rows = users.map(({ userId, role, email, name, suspendedAt, blockedAt }) => {
       const roleName = role === ROLES.administrator ? "administrator" : "member";
-      // Before what people choose themselves, which could say so of others.
+      // Comes before the text that people choose themselves, which could contain the same words.
       const state = blockedAt !== null ? ", blocked" : suspendedAt !== null ? ", suspended" : "";
       return [userId, (roleName + state).padEnd("administrator".length), email, name];
     });
@@ -111,11 +111,10 @@ export function setRole(config: DataConfig, { role, ...named }: RoleOptions): Pr
 }
 
 /**
- * Ends a membership as the operator, as RemoveMember does.
+ * Ends a membership as the operator, like RemoveMember.
  *
- * @returns a line that says so
- * @throws StartError when there is no such member, or it is the last
- *   administrator
+ * @returns a line that confirms it
+ * @throws StartError when there is no such member, or it is the last administrator
  */
 export function removeMember(config: DataConfig, named: NamedMember): Promise<string> {
   return changeMember(config, "chartroom member remove", named, async (tx, scope, { id }) => {
@@ -145,7 +144,11 @@ async function changeMember(
   }
 }
 
-/** Requires that no other organization says alone whose an address is. @throws StartError */
+/**
+ * Requires that no other organization has sole control over an address.
+ *
+ * @throws StartError
+ */
 async function requireOwnAddress(db: Reader, { organizationId }: Scope, email: string): Promise<void> {
   const setBy = (await findAccountByEmail(db, email))?.scim_organization_id ?? organizationId;
   if (setBy === organizationId) return;
@@ -162,12 +165,11 @@ async function findMemberByEmail(db: Reader, scope: Scope, email: string): Promi
 }
 
 /**
- * Makes a person a member of an organization as the operator, with a new account
- * where there is none, and a first token. It works while a server runs.
+ * Adds a person to an organization as the operator, with a first token. Creates an account if there is none. Works
+ * while a server runs.
  *
  * @returns the token's value, which is stored nowhere
- * @throws StartError when no organization matches, or the account is blocked or a
- *   member already
+ * @throws StartError when no organization matches, or the account is blocked or already a member
  */
 export async function addMember(
   config: DataConfig,
@@ -190,7 +192,7 @@ export async function addMember(
         readOnly: false,
       });
     };
-    // The account, which may be new, must not be blocked meanwhile.
+    // Nobody may block the account meanwhile; it may also be new.
     const locks = [scope.organizationId, null];
     const token = await store
       .write(OPERATOR, "chartroom member add", join, { locks })

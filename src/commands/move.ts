@@ -21,13 +21,13 @@ export interface MoveOptions {
 }
 
 /**
- * Moves the data between a data folder and a database, with all servers stopped. The source stays as it is. At the
- * end the rows of each table are counted on both sides, and every audit chain of the target is verified with the
- * source's keys.
+ * Moves the data between a data folder and a database, with all servers stopped. The source is not changed. At the
+ * end, counts the rows of each table on both sides, and verifies every audit chain of the target with the source's
+ * keys.
  *
  * @returns the report for the person at the terminal
- * @throws StartError when a side is used, the target holds anything, or a chain is broken; nothing is moved then, or
- *   the report says what to do
+ * @throws StartError when a side is in use, the target holds anything, or a chain is broken; then nothing is moved,
+ *   or the report says what to do
  */
 export async function moveData(
   config: DataConfig,
@@ -116,7 +116,7 @@ async function withFolder<T>({ dataDir }: DataConfig, work: () => Promise<T>): P
   }
 }
 
-/** @throws Error when a table of the target holds another number of rows than its source */
+/** @throws Error when a table of the target does not have as many rows as its source */
 async function counted(source: RowSource, target: RowSink, onProgress: CopyProgress): Promise<Counts> {
   const copied = await copyRows(source, target, onProgress);
   for (const [table, rows] of copied) {

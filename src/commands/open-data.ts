@@ -22,7 +22,7 @@ import { InUse, openDatabase } from "./open-database.ts";
 import { hasHadServer, SERVER_URL_FILE } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
 
-/** Rethrows a domain error as a StartError, which the operator can fix; any other as it is. */
+/** Rethrows a domain error, which the operator can fix, as a StartError; rethrows any other error unchanged. */
 export function rethrowDomainError(error: unknown): never {
   throw error instanceof DomainError ? new StartError(error.message) : error;
 }
@@ -34,21 +34,21 @@ export interface OpenData {
 
 /** The options with which a command opens the data. */
 export interface OpenOptions extends Pick<StoreOptions, "quotaBytes" | "hasLargeWrites"> {
-  /** Called for each migration that begins on data of an earlier release. */
+  /** Called at the start of each migration of data from an earlier release. */
   readonly onMigration?: (name: string) => void;
   /** Called every few seconds while a migration rewrites rows. */
   readonly onMigratedRows?: FillProgress;
-  /** Among the servers of a database; of a data folder, its lock says it. Default "alongside". */
+  /** Presence among a database's servers; a data folder uses its lock instead. Default "alongside". */
   readonly presence?: Presence;
 }
 
 /**
- * Opens the data with its keys, creating both when they are absent: the database of the settings, or
- * the one in the data folder.
+ * Opens the data with its keys: the database in the settings, or the one in the data folder. Creates data and keys
+ * when they are absent.
  *
- * @param options with the quota of one organization, and whether a write may exceed the memory;
- *   commands of the operator have no quota
- * @throws StartError when the key file lacks a key that the data was written with, and when a part of the data is lost
+ * @param options with the quota of one organization, and whether a write may exceed the memory; the operator's
+ *   commands have no quota
+ * @throws StartError when the key file lacks a key that the data was written with, and when part of the data is lost
  */
 export async function openData(config: DataConfig, options: OpenOptions = {}): Promise<OpenData> {
   const { dataDir } = config;
@@ -62,7 +62,7 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
     operatorName: userName(),
     ...options,
   };
-  // A process alongside a server, which may be of the release before, does not raise it.
+  // A process alongside a server must not raise the level: the server may be of the previous release.
   const raisesLevel = options.presence !== undefined && options.presence !== "alongside";
   const store = config.databaseUrl
     ? await openDatabase(config, shared)
@@ -77,8 +77,8 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
 }
 
 /**
- * Opens the data for commands that run next to the server: a mistyped folder or database must not
- * become a new installation.
+ * Opens the data for commands that run next to the server. A mistyped folder or database must not become a new
+ * installation.
  *
  * @throws StartError also when there is no database, or no key file
  */
@@ -91,7 +91,11 @@ export async function openExistingData(config: DataConfig, options: OpenOptions 
   throw new StartError(`there is nothing in ${placeOf(config)}: start the server once`);
 }
 
-/** Requires that the data folder holds a database, unless it is elsewhere. @throws StartError */
+/**
+ * Requires a database in the data folder, unless the settings name another one.
+ *
+ * @throws StartError
+ */
 function requireDatabase(config: DataConfig): void {
   requireWhole(config);
   if (config.databaseUrl || existsSync(join(config.dataDir, DATABASE_FILE))) return;
@@ -104,30 +108,38 @@ function requireWhole({ dataDir, databaseUrl }: DataConfig): void {
   if (lost) throw new StartError(`${lost.what}: ${lost.advice}`);
 }
 
-/** Requires of a database without an organization that no server has had one there. @throws StartError */
+/**
+ * Requires that a database without an organization never had one.
+ *
+ * @throws StartError
+ */
 export async function requireBeginning({ dataDir, databaseUrl }: DataConfig, db: Reader): Promise<void> {
   if (databaseUrl || !hasHadServer(dataDir) || (await hadOrganization(db))) return;
   const { what, advice } = emptiedData(dataDir, SERVER_URL_FILE);
   throw new StartError(`${what}: ${advice}`);
 }
 
-/** Requires the key file: a command that made one in a mistyped place would make a key that opens nothing. @throws StartError */
+/**
+ * Requires the key file. With a mistyped path, a command would otherwise create a key that decrypts nothing.
+ *
+ * @throws StartError
+ */
 export function requireKeyFile(config: DataConfig): void {
   const file = keyFileOf(config);
   if (existsSync(file)) return;
   throw new StartError(`there is no key file ${file}: name the one of the server with --key-file`);
 }
 
-/** Returns where the data is, in words for the operator. */
+/** Returns the location of the data, as a text for the operator. */
 export function placeOf({ databaseUrl, dataDir }: DataConfig): string {
   return databaseUrl ? databaseAt(databaseUrl) : dataDir;
 }
 
 /**
- * Runs an action during which no server may run, on the data of the settings.
+ * Runs an action on the data in the settings while no server runs.
  *
- * @param what is done, as the first half of a sentence for the operator
- * @throws StartError when a server or another such command uses the data; nothing is done then
+ * @param what the action, as the first half of a sentence for the operator
+ * @throws StartError when a server or another such command uses the data; the action does not run then
  */
 export async function withoutServer<T>(
   config: DataConfig,
@@ -135,7 +147,7 @@ export async function withoutServer<T>(
   run: (data: OpenData) => Promise<T>,
   options: OpenOptions = {},
 ): Promise<T> {
-  // Before the lock, which would create the folder.
+  // Check this first: locking would create the folder.
   requireDatabase(config);
   const lock = config.databaseUrl ? undefined : await lockData(config);
   if (!lock && !config.databaseUrl) {
@@ -154,7 +166,7 @@ export async function withoutServer<T>(
   }
 }
 
-/** Opens the store of the data folder. Its engine is loaded only here: servers over PostgreSQL hold nothing of it. */
+/** Opens the store of the data folder. Loads its engine only here, so that servers on PostgreSQL do not load it. */
 async function openFolder(config: DataConfig, options: Omit<StoreOptions, "dataDir">): Promise<Store> {
   const { openStore } = await import("../store/sqlite/open.ts");
   return openOrThrow(config, () => openStore({ dataDir: config.dataDir, ...options }));
@@ -167,7 +179,7 @@ export async function lockData(config: DataConfig): Promise<FolderLock | undefin
   return openOrThrow(config, () => lockFolder(config.dataDir));
 }
 
-/** Returns the operating system's user; some users of containers have no name. */
+/** Returns the name of the operating system's user; some container users have none. */
 function userName(): string {
   try {
     return userInfo().username;
@@ -201,7 +213,7 @@ export function openOrThrow<T>({ dataDir }: Pick<Config, "dataDir">, open: () =>
     const { code, message } = error as NodeJS.ErrnoException;
     if (error instanceof NewerData || error instanceof OlderData)
       throw new StartError(message, { cause: error });
-    // An error without a code of the system or the database is a fault, and keeps its stack.
+    // An error without a code from the system or the database is a bug and keeps its stack.
     if (typeof code !== "string") throw error;
     throw new StartError(`the data folder ${dataDir} cannot be used: ${message}`, { cause: error });
   }

@@ -7,12 +7,14 @@ import type { PostgresStoreOptions } from "../store/postgres/open.ts";
 import type { Store } from "../store/store.ts";
 import { StartError } from "./start-error.ts";
 
-/** The error of a database that servers, or a command that needs them stopped, use. */
+/** The error of a database in use by servers, or by a command that needs them stopped. */
 export class InUse extends StartError {}
 
 /**
- * Opens the PostgreSQL database of the settings. Its driver is loaded only here: most installations need none.
- * @throws InUse; StartError with a sentence that says what is wrong with the database or its address
+ * Opens the PostgreSQL database in the settings. Loads its driver only here, because most installations do not need
+ * it.
+ *
+ * @throws InUse; StartError with a sentence about what is wrong with the database or its address
  */
 export async function openDatabase(
   config: DataConfig,
@@ -29,7 +31,11 @@ export async function openDatabase(
   );
 }
 
-/** Returns the address of the database of the settings. @throws StartError when the password cannot be read */
+/**
+ * Returns the address of the database in the settings.
+ *
+ * @throws StartError when the password cannot be read
+ */
 export function addressOf(config: DataConfig): DatabaseAddress {
   try {
     return { url: config.databaseUrl, password: databasePassword(config.databasePasswordFile) };
@@ -39,8 +45,9 @@ export function addressOf(config: DataConfig): DatabaseAddress {
 }
 
 /**
- * Runs work on the database of the settings.
- * @throws InUse; StartError with a sentence that says what is wrong with the database or its address
+ * Runs work on the database in the settings.
+ *
+ * @throws InUse; StartError with a sentence about what is wrong with the database or its address
  */
 export async function asDatabaseError<T>(config: DataConfig, work: () => Promise<T>): Promise<T> {
   const { PresenceRefused, storageProblem } = await import("../store/postgres/open.ts");
@@ -59,8 +66,9 @@ export async function asDatabaseError<T>(config: DataConfig, work: () => Promise
 }
 
 /**
- * Runs work that needs a database for itself, in the same way.
- * @throws StartError also while servers use it, saying to stop them
+ * Like {@link asDatabaseError}, for work that needs exclusive use of the database.
+ *
+ * @throws StartError also while servers use it, with the advice to stop them
  */
 export async function aloneOnDatabase<T>(config: DataConfig, work: () => Promise<T>): Promise<T> {
   return asDatabaseError(config, work).catch((error) => {

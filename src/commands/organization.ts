@@ -15,18 +15,16 @@ import { argumentWords } from "./terminal/argument-words.ts";
 
 export interface OrganizationOptions {
   readonly name: string;
-  /** The mail address of the first administrator. */
+  /** The email address of the first administrator. */
   readonly email: string;
   readonly administratorName: string;
 }
 
 /**
- * Creates an organization as the operator. It works while a server runs.
+ * Creates an organization as the operator. Works while a server runs.
  *
- * @returns its id and the first token of its administrator, in lines for the
- *   person at the terminal
- * @throws StartError for a name that the contract refuses, or an address that is
- *   invalid or of a blocked account
+ * @returns its id and its administrator's first token, in lines for the person at the terminal
+ * @throws StartError for a name that the contract refuses, or an address that is invalid or of a blocked account
  */
 export async function createOrganization(config: DataConfig, options: OrganizationOptions): Promise<string> {
   const { name, email, administratorName } = options;
@@ -61,9 +59,9 @@ export async function listOrganizations(config: DataConfig): Promise<Listing> {
 }
 
 /**
- * Finds the organization that the operator means.
+ * Finds the organization that the operator names.
  *
- * @param named its id, or its name while no other has the same; undefined for the only one
+ * @param named its id, or its name if that is unique; undefined for the only organization
  * @throws StartError when none or more than one matches
  */
 export async function resolveOrganization(

@@ -1,9 +1,9 @@
 import { StartError } from "./start-error.ts";
 
-/** Control characters, which lists would not show as they are. */
+/** Control characters, which lists would not show. */
 const CONTROL = /\p{Cc}/u;
 
-/** The minimum form of a mail address; whether mail arrives there is unknown. */
+/** The minimum form of an email address; it does not ensure that mail arrives. */
 const ADDRESS = /^[^\s@]+@[^\s@]+$/u;
 
 /** Maximum length of a person's name and address, in characters; RFC 5321 limits addresses to this. */

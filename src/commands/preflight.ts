@@ -10,10 +10,10 @@ LOOPBACK.addSubnet("127.0.0.0", 8);
 LOOPBACK.addAddress("::1", "ipv6");
 
 /**
- * Checks the settings of `serve` against the machine before anything is created:
- * files that must exist, and hosts that may be reached from elsewhere.
+ * Checks the settings of `serve` against the machine before anything is created: files that must exist, and hosts
+ * that are reachable from other machines.
  *
- * @throws ConfigError with every problem there is
+ * @throws ConfigError with all problems
  */
 export function checkServeSettings(config: Config): void {
   const problems = [
@@ -28,8 +28,7 @@ export function checkServeSettings(config: Config): void {
 }
 
 /**
- * Checks the key for repositories that are cloned by ssh against the rules of
- * ssh.
+ * Checks the key for ssh repositories against ssh's own rules.
  *
  * @throws ConfigError when the file cannot be read, or others can read it too
  */
@@ -38,7 +37,7 @@ export function checkSshKey(config: Pick<Config, "sshKeyFile">): void {
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
-/** Returns whether a listener on a host can be reached from this machine only. */
+/** Returns whether a listener on this host is reachable only from this machine. */
 export function isLoopback(host: string): boolean {
   const version = isIP(host);
   return version === 0
@@ -76,10 +75,7 @@ function tlsProblems({ tlsCert, tlsKey }: Config): string[] {
   return problems;
 }
 
-/**
- * Without a base URL clients would get links to an address that may be unusable
- * for them, such as 0.0.0.0.
- */
+/** Requires a base URL: without one, clients could get links to unusable addresses such as 0.0.0.0. */
 function hostProblems({ host, baseUrl }: Config): string[] {
   if (isLoopback(host) || baseUrl !== "") return [];
   return [
@@ -92,7 +88,7 @@ function sshKeyProblems({ sshKeyFile: file }: Pick<Config, "sshKeyFile">): strin
   try {
     const { mode } = statSync(file);
     readFileSync(file);
-    // ssh ignores a key that others can read, and every clone would fail.
+    // ssh ignores a key that others can read, so every clone would fail.
     if ((mode & 0o077) !== 0) return [`--ssh-key-file ${file} can be read by others: chmod 600 it`];
     return [];
   } catch (error) {
@@ -103,7 +99,7 @@ function sshKeyProblems({ sshKeyFile: file }: Pick<Config, "sshKeyFile">): strin
 function auditFileProblems({ auditFile: file }: Pick<Config, "auditFile">): string[] {
   if (file === "") return [];
   try {
-    // The folder, too: full files are renamed there.
+    // The folder must be writable too: rotation renames full files in it.
     accessSync(dirname(file), constants.W_OK | constants.X_OK);
     if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
     return existsSync(file) && !statSync(file).isFile() ? [`--audit-file ${file} is no file`] : [];
@@ -119,7 +115,11 @@ function auditRetentionProblems(config: AuditRetention): string[] {
 
 type AuditRetention = Pick<Config, "auditRetention" | "auditFile" | "auditOtlpEndpoint">;
 
-/** Requires that something has the rows of the audit trail before they go. @throws ConfigError */
+/**
+ * Requires another destination for audit rows before retention deletes them.
+ *
+ * @throws ConfigError
+ */
 export function requireAuditTarget(config: AuditRetention): void {
   const problems = auditRetentionProblems(config);
   if (problems.length > 0) throw new ConfigError(problems);

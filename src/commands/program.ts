@@ -33,7 +33,7 @@ export interface Failure {
   readonly exitCode: number;
 }
 
-/** Returns a sentence for an error that the operator can fix; any other is a fault and keeps its stack. */
+/** Returns a sentence for an error that the operator can fix; any other error is a bug and keeps its stack. */
 export function failureOf(error: unknown): Failure {
   return {
     text: `chartroom: ${sentenceOf(error) ?? (error as Error)?.stack ?? String(error)}\n`,
@@ -43,7 +43,7 @@ export function failureOf(error: unknown): Failure {
 
 function sentenceOf(error: unknown): string | undefined {
   if (error instanceof ConfigError || error instanceof StartError) return error.message;
-  // Of a database that went away after it was opened.
+  // The database became unavailable after it was opened.
   if (error instanceof StoreUnavailable)
     return `the database cannot be used: ${error.problem ?? error.message}`;
   return undefined;
@@ -52,7 +52,7 @@ function sentenceOf(error: unknown): string | undefined {
 /**
  * Declares all commands.
  *
- * @param configure is called before there is any command: what it sets holds for all of them
+ * @param configure called before any command exists, so its settings apply to all of them
  */
 export function createProgram(
   terminal: Terminal,
@@ -65,7 +65,7 @@ export function createProgram(
     .description(
       "A control plane for development environments and coding agents that a team runs on its own machines.",
     )
-    // Before the commands, which take it over. It is shown behind each sentence about a wrong call.
+    // Set this before the commands, which inherit it. It follows each message about wrong usage.
     .showHelpAfterError("Add --help to see what there is.")
     .addHelpText(
       "after",
@@ -89,7 +89,7 @@ ${Object.values(SETTINGS)
       .action((flags: Flags) =>
         runUntilStopped(async () => {
           const config = readConfig(flags, terminal.env);
-          // Loaded on demand, here and for the other commands: none loads the modules of another.
+          // Loaded on demand, like all commands, so that no command loads another one's modules.
           const { serve } = await import("./serve.ts");
           return serve(config, terminal);
         }),

@@ -11,24 +11,22 @@ import { resolveOrganization } from "./organization.ts";
 import { StartError } from "./start-error.ts";
 
 export interface RemovalOptions {
-  /** The organization's id, or its name while no other has the same. */
+  /** The organization's id, or its name if that is unique. */
   readonly named: string;
   /** True if the operator has confirmed the removal, which cannot be undone. */
   readonly yes: boolean;
-  /** True if running environments and executions are removed too. */
+  /** True to remove running environments and executions too. */
   readonly force: boolean;
 }
 
 /**
- * Removes an organization with all its rows in one commit, which records in the
- * installation's audit chain where the organization's own chain ended.
+ * Removes an organization with all its rows in one commit, and records in the installation's audit chain where the
+ * organization's own chain ended.
  *
- * @param print called for each table before its rows are removed, with lines for
- *   the person at the terminal
- * @returns a summary, in a line
- * @throws StartError without a confirmation, while a server runs on the folder,
- *   when no organization matches, or while environments or executions run and
- *   `force` is not set
+ * @param print called for each table before its rows are removed, with lines for the person at the terminal
+ * @returns a summary line
+ * @throws StartError without a confirmation, while a server runs on the folder, when no organization matches, or when
+ *   environments or executions run and `force` is not set
  */
 export async function removeOrganization(
   config: DataConfig,

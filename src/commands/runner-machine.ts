@@ -16,10 +16,10 @@ import { StartError } from "./start-error.ts";
 type IsolationConfig = Pick<RunnerConfig, keyof typeof ISOLATION_SETTINGS>;
 
 /**
- * Chooses what keeps the work of a runner in.
+ * Chooses the isolation for a runner's work.
  *
  * @param hidden files and folders that no work may see; empty names are ignored
- * @throws StartError where nothing that the operator accepts works on this machine
+ * @throws StartError when no isolation that the operator accepts works on this machine
  */
 export async function chooseIsolationOnMachine(
   config: IsolationConfig,
@@ -66,9 +66,9 @@ type MachineConfig = Pick<
 >;
 
 /**
- * Returns the options of a runner that come from its machine.
+ * Returns the runner options that come from its machine.
  *
- * @throws StartError for a file of hosts that cannot be used
+ * @throws StartError for an unusable hosts file
  */
 export function machineOptions(
   {
@@ -106,7 +106,7 @@ function namedHosts(file: string): NamedHosts {
   }
 }
 
-/** Returns the size of the cache of repositories that an operator has set; undefined for none. */
+/** Returns the operator's size limit of the repository cache; undefined for no cache. */
 export function repositoryCacheBytesOf({
   repositoryCache,
   repositoryCacheSize,
@@ -117,7 +117,7 @@ export function repositoryCacheBytesOf({
 /**
  * Starts a runner in its locked state folder.
  *
- * @throws StartError when this machine cannot be a runner, or another one works in the folder
+ * @throws StartError when this machine cannot be a runner, or another runner uses the folder
  */
 export async function startRunnerOnMachine(options: RunnerOptions): Promise<Runner> {
   const lock = lockStateDir(options.stateDir);
@@ -132,7 +132,7 @@ export async function startRunnerOnMachine(options: RunnerOptions): Promise<Runn
   }
 }
 
-/** @throws StartError when another process holds the lock, or the folder cannot be used */
+/** @throws StartError when another process holds the lock, or the folder is unusable */
 function lockStateDir(stateDir: string): FolderLock {
   makeFolder(stateDir);
   let lock: FolderLock | undefined;

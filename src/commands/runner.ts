@@ -20,7 +20,7 @@ import {
 import { StartError } from "./start-error.ts";
 
 /**
- * Starts a runner that works for a server elsewhere.
+ * Starts a runner for a server on another machine.
  *
  * @throws StartError when it cannot start
  */
@@ -51,12 +51,16 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
   return { ended: runner.ended.catch(rethrowRunnerError), stop: runner.stop };
 }
 
-/** Returns the trusted authorities; undefined for those that Node trusts. @throws StartError for an unusable file */
+/**
+ * Returns the trusted certificate authorities; undefined for Node's own.
+ *
+ * @throws StartError for an unusable file
+ */
 function authorities({ caFile }: RunnerConfig): readonly string[] | undefined {
   if (caFile === "") return undefined;
   try {
     const pem = readFileSync(caFile, "utf8");
-    // Node takes a file without a certificate in silence.
+    // Node silently accepts a file without a certificate.
     new X509Certificate(pem);
     return [...getCACertificates("default"), pem];
   } catch (error) {
@@ -68,9 +72,8 @@ function authorities({ caFile }: RunnerConfig): readonly string[] | undefined {
 const EARLIER_STATE_DIR = "./runner";
 
 /**
- * Returns the folders of a runner. The folder of a setting holds everything.
- * Without one, everything is in the user's state folder; a token that an earlier
- * release left in the working directory stays there.
+ * Returns the folders of a runner. If a setting names a folder, it holds everything. Otherwise everything is in the
+ * user's state folder, except a token that an earlier release left in the working directory.
  */
 function resolveFolders(
   { stateDir, server }: RunnerConfig,

@@ -29,26 +29,26 @@ import { StartError } from "./start-error.ts";
 import { atMostOnceAMinute, healthFigures, serveTelemetry, traceCalls } from "./telemetry/telemetry.ts";
 
 /**
- * Lets V8 make all objects in the young generation. It would learn where objects outlive a collection, and make those
- * of such a place in the old generation for good: after a burst of calls, of which many wait at the same time, the rows
- * of all later ones, until the server ends.
+ * Makes V8 allocate all objects in the young generation. Otherwise V8 learns which allocation sites make long-lived
+ * objects, and from then on allocates their objects in the old generation. After one burst with many waiting calls,
+ * it would do so for the rows of all later calls, until the server ends.
  */
 const NO_PRETENURING = "--no-allocation-site-pretenuring";
 
 /**
- * How far the old generation of the heap may outgrow what is alive in it, where reads wait for a database: their garbage
- * gets there, and Node would wait until it is four times that.
+ * Limits how far the old generation may outgrow its live objects when reads wait for a database. Their garbage ends
+ * up there, and Node would let it grow to four times the live size.
  */
 const HEAP_GROWTH = "--heap-growing-percent=50";
 
 /**
- * Starts the server and prints its URL; on the first start it creates an
- * organization with its administrator and shows one access token.
+ * Starts the server and prints its URL. The first start creates an organization with its administrator and shows one
+ * access token.
  *
  * @throws ConfigError or StartError when it cannot start
  */
 export async function serve(given: Config, terminal: Terminal): Promise<RunningService> {
-  // Loaded on demand: nearly no start has sample data.
+  // Loaded on demand: hardly any start uses sample data.
   const sample = given.sampleData ? await import("./sample/start-sample.ts") : undefined;
   const config = sample?.sampleSettings(given) ?? given;
   checkServeSettings(config);
@@ -66,7 +66,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     ? createLog(config.logLevel, logFile.write, true)
     : createLog(config.logLevel, terminal.writeLog);
   const local = config.localRunner ? await import("./local-runner.ts") : undefined;
-  // Before anything is made or shown once: the start may be refused.
+  // Before anything is created or shown once, because the start may fail here.
   const isolation = await local?.chooseLocalIsolation(config, terminal, log).catch((error) => {
     lock?.release();
     throw error;
@@ -91,12 +91,12 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
   try {
     await warnIfClockWasSetBack(store, log);
     await recordOrganizations(store);
-    // Before it is ready: from then on, a database that is away ends no server.
+    // Before the server is ready: after that, an unavailable database does not end it.
     const isFirstStart = !(await hasOrganization(store.reader));
     if (isFirstStart && existsSync(config.firstTokenFile))
       throw new StartError(`--first-token-file ${config.firstTokenFile} exists: name a file that does not`);
     if (isFirstStart) await requireBeginning(config, store.reader);
-    // Where another server has made the first rows since, there was nothing yet to compare the keys with.
+    // If another server has created the first rows since, there were no rows to compare the keys with before.
     if (config.databaseUrl && !isFirstStart) await requireKeys(config, store, keys);
     await sample?.requireFreshData(store.reader, config);
     await requireOrganizations(store, providers);
@@ -127,11 +127,11 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     } else if (isFirstStart) {
       first = await firstTokens(store, keys, sample?.SAMPLE_ORGANIZATION);
       keepServerUrl(config.dataDir, url);
-      // An operator who removed the last organization wants no new one, and no administrator's token in
-      // the log of a service.
+      // An operator who removed the last organization does not want a new one, nor an administrator's token in a
+      // service's log.
       if (first !== undefined) terminal.print(await deliverFirstTokens(config.firstTokenFile, url, first));
       else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
-      // Of several servers at once, another may have made it, with other keys.
+      // If several servers start at once, another one may have created it, with other keys.
       else await requireKeys(config, store, keys);
     }
     const organizationId = sample && first?.organizationId;
@@ -149,7 +149,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       async stop() {
         log.info({}, "stopping");
         await filling?.stop();
-        // First, while the server still accepts reports about its work.
+        // First, while the server still accepts the runner's reports.
         await localRunner?.stop();
         await server.close();
         await traces?.close();
@@ -165,10 +165,14 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
   }
 }
 
-/** Opens the file of the log that the settings name, if any. @throws ConfigError */
+/**
+ * Opens the log file if the settings name one.
+ *
+ * @throws ConfigError
+ */
 function openLog({ logFile: path, logFileSize, logFiles: files }: Config): LogFile | undefined {
   if (path === "") return undefined;
-  // On a full disk each line fails.
+  // On a full disk every line fails.
   const onFailure = atMostOnceAMinute((err) =>
     echoOnStandardError({ err }, "the log file cannot be written or exchanged"),
   );
@@ -179,7 +183,7 @@ function openLog({ logFile: path, logFileSize, logFiles: files }: Config): LogFi
   }
 }
 
-/** Reads again the files of the sign-in providers, the issuers and the certificate; what cannot be used changes nothing. */
+/** Reloads the files of the sign-in providers, the issuers and the certificate. Ignores unusable ones. */
 async function reload(
   { signInProviders, machineIssuers }: Config,
   { env }: Terminal,
@@ -203,7 +207,11 @@ async function reload(
   await server.reload({ ...(providers && { providers }), ...(issuers && { machineIssuers: issuers }) });
 }
 
-/** Requires that there is the organization of each sign-in provider. @throws StartError */
+/**
+ * Requires that the organization of each sign-in provider exists.
+ *
+ * @throws StartError
+ */
 async function requireOrganizations(store: Store, providers: readonly SignInProvider[]): Promise<void> {
   for (const { id, organizationId } of providers) {
     if (await findOrganization(store.reader, { organizationId })) continue;
@@ -214,7 +222,7 @@ async function requireOrganizations(store: Store, providers: readonly SignInProv
   }
 }
 
-/** Warns when clients will refuse the server's certificate because it has expired. */
+/** Warns when the server's certificate has expired and clients will refuse it. */
 function warnIfCertificateEnded({ tlsCert }: Config, log: Log): void {
   const ended = tlsCert === "" ? undefined : new X509Certificate(readFileSync(tlsCert)).validToDate;
   if (ended && ended.getTime() <= Date.now())
@@ -224,7 +232,7 @@ function warnIfCertificateEnded({ tlsCert }: Config, log: Log): void {
     );
 }
 
-/** Tolerated difference between clock readings of one machine, when the clock is set back. */
+/** Tolerated difference between readings of the machine's clock before it counts as set back. */
 const CLOCK_TOLERANCE_MS = 5_000;
 
 /** Warns when the clock was set back: leases, tokens, schedules and ids depend on it. */
@@ -239,8 +247,7 @@ async function warnIfClockWasSetBack(store: Store, log: Log): Promise<void> {
 }
 
 /**
- * Records the organizations of earlier releases in the installation's chain, as
- * new ones are recorded when they are created.
+ * Records organizations from earlier releases in the installation's chain, where new ones are recorded at creation.
  */
 async function recordOrganizations(store: Store): Promise<void> {
   if ((await findUnrecordedOrganizations(store.reader)).length === 0) return;

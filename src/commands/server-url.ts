@@ -2,10 +2,10 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Config, SETTINGS } from "../config/config.ts";
 
-/** The settings that say where a server is reached, and where it keeps that. */
+/** The settings that determine a server's URL and where it is stored. */
 export type UrlConfig = Pick<Config, "dataDir" | "baseUrl" | "host" | "port" | "tlsCert">;
 
-/** The file of the URL. It is kept once there is an organization. */
+/** The file with the URL. It is written once there is an organization. */
 export const SERVER_URL_FILE = "server.url";
 
 /** Returns whether a server has had an organization in a data folder. */
@@ -13,20 +13,20 @@ export const hasHadServer = (dataDir: string): boolean => existsSync(fileIn(data
 
 const fileIn = (dataDir: string) => join(dataDir, SERVER_URL_FILE);
 
-/** Keeps the URL of a running server in its data folder, for commands on the same machine; a full disk keeps none. */
+/** Stores a running server's URL in its data folder for commands on the same machine; does nothing on a full disk. */
 export function keepServerUrl(dataDir: string, url: string): void {
   try {
-    // The former one may be another user's.
+    // The previous file may belong to another user.
     rmSync(fileIn(dataDir), { force: true });
     writeFileSync(fileIn(dataDir), `${url}\n`, { mode: 0o600 });
   } catch {
-    // Commands then go by their flags.
+    // Commands then use their flags.
   }
 }
 
 /**
- * Returns the URL of the server: the base URL of the settings, or what they say of its port, or the one that the server
- * of the data folder has kept when it last started.
+ * Returns the server's URL: the base URL in the settings, the URL that their port gives, or the URL stored at the
+ * last start on the data folder.
  */
 export function serverUrlOf({ dataDir, baseUrl, host, port, tlsCert }: UrlConfig): string {
   if (baseUrl !== "") return baseUrl;

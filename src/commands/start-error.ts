@@ -1,20 +1,20 @@
 /** Exit codes of commands, for scripts; docs/command-line.md lists them. */
 export const ExitCode = {
-  /** The command is wrong, or was refused. */
+  /** The command is wrong or was refused. */
   refused: 1,
-  /** The agent run has failed. */
+  /** The agent run failed. */
   runFailed: 2,
   /** The server differs from the files that describe it. */
   drift: 2,
-  /** A copy of the data was made and did not pass its check. */
+  /** A copy of the data was made but failed its check. */
   copyFailed: 2,
-  /** The server cannot be reached or is busy: the same command may succeed later. */
+  /** The server is unreachable or busy: the same command may succeed later. */
   unavailable: 3,
   /** There is no valid token. */
   unauthenticated: 4,
-  /** Who read the output has closed it: what a shell reports of a program that SIGPIPE ends. */
+  /** The reader closed the output: a shell's exit code for a program that SIGPIPE ends. */
   outputClosed: 141,
-  /** A signal has ended the command. */
+  /** A signal ended the command. */
   interrupted: { SIGINT: 130, SIGTERM: 143 },
 } as const;
 export type ExitCode = Extract<(typeof ExitCode)[keyof typeof ExitCode], number>;

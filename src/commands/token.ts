@@ -11,7 +11,7 @@ import { StartError } from "./start-error.ts";
 const DAY_MS = 24 * 3600 * 1000;
 
 export interface TokenOptions {
-  /** The id or email of the user; may be absent while there is only one. */
+  /** The id or email of the user; optional if there is only one. */
   readonly user?: string;
   readonly description: string;
   /** The lifetime in whole days, 1 to 90. */
@@ -20,11 +20,10 @@ export interface TokenOptions {
 }
 
 /**
- * Creates a personal access token as the operator. It works while a server runs,
- * which accepts the token from the next request on.
+ * Creates a personal access token as the operator. A running server accepts it from the next request on.
  *
  * @returns a line with the token's value, which is stored nowhere
- * @throws StartError when no user or more than one matches
+ * @throws StartError when no user matches, or more than one
  */
 export async function createAccessToken(config: DataConfig, options: TokenOptions): Promise<string> {
   const { store, keys } = await openExistingData(config);
@@ -43,11 +42,11 @@ export async function createAccessToken(config: DataConfig, options: TokenOption
 }
 
 /**
- * Lists the access tokens of users and service accounts, without their values:
- * id, owner, organization, expiry and last use, and whether it is disabled.
+ * Lists the access tokens of users and service accounts without their values: id, owner, organization, expiry, last
+ * use, and whether the token is disabled.
  *
  * @param user id or email of the user whose tokens to list; all by default
- * @throws StartError when no user or more than one matches
+ * @throws StartError when no user matches, or more than one
  */
 export async function listTokens(config: DataConfig, user?: string): Promise<Listing> {
   const { store } = await openExistingData(config);
@@ -62,8 +61,7 @@ export async function listTokens(config: DataConfig, user?: string): Promise<Lis
 }
 
 /**
- * Revokes a token of any kind. A running server refuses it from the next request
- * on.
+ * Revokes a token of any kind. A running server refuses it from the next request on.
  *
  * @throws StartError when there is no such token
  */
@@ -88,7 +86,7 @@ export async function revokeToken(config: DataConfig, id: string): Promise<strin
   }
 }
 
-/** Finds the one user with an id or email, or the only one there is. */
+/** Finds the user with an id or email, or the only user. */
 async function resolveUser(store: Store, named: string | undefined): Promise<FoundUser> {
   const users = await findUsers(store.reader);
   const fitting = named

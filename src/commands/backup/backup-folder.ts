@@ -27,45 +27,46 @@ import { openAudit, verifyAudit } from "../record/audit.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { createBackup, restoreBackup } from "./backup.ts";
 
-/** A folder of copies, and how many stay. */
+/** A folder of copies, and how many to keep. */
 export interface BackupFolder {
   readonly folder: string;
   readonly kept: CopiesKept;
   /** Returns milliseconds since 1970 UTC. */
   readonly now: () => number;
-  /** Absent where the caller handles interrupts. */
+  /** Absent when the caller handles interrupts. */
   readonly whenInterrupted?: WhenInterrupted | undefined;
 }
 
-/** A copy that was found good. */
+/** A copy that passed its check. */
 export interface GoodCopy {
   readonly file: string;
   readonly bytes: number;
-  /** Names of the older copies that went. */
+  /** Names of the older copies that were removed. */
   readonly removed: readonly string[];
 }
 
-/** The folder into which a copy is restored to look at it. */
+/** The folder where a copy is restored for its check. */
 const SCRATCH = "checking";
 
-/** Files of a run that ended in the middle. */
+/** Files left by an interrupted run. */
 const LEFTOVER = /^(checking|chartroom-\S+\.unchecked(\.draft)?(-journal|-wal|-shm)?)$/;
 
 const FAILED = ".failed";
 
-/** No progress is shown; an interrupt removes all of an unfinished copy. */
+/** Shows no progress; an interrupt removes the whole unfinished copy. */
 const SILENT = { print: () => undefined };
 
-/** Returns whether a file is a copy that did not pass its check. */
+/** Returns whether a file is a copy that failed its check. */
 const isFailedCopy = (name: string) =>
   name.endsWith(FAILED) && timeOfCopy(name.slice(0, -FAILED.length)) !== undefined;
 
 /**
- * Makes a copy of the data in a folder, restores that copy next to it and verifies what was restored; only then it gets its
- * name, and older ones go. A run that ends in the middle leaves every older copy, and the next one removes what it left.
+ * Makes a copy of the data in a folder, restores it there and verifies the result. Only then renames the copy to its
+ * final name and removes older ones. An interrupted run leaves all older copies, and the next run removes its
+ * remains.
  *
- * @throws StartError with the exit code `refused` when there is no copy, and `copyFailed` when there is one that did not
- *   pass; that one stays in the folder under another name, until the next
+ * @throws StartError with the exit code `refused` when no copy was made, and `copyFailed` when the copy failed its
+ *   check; that copy stays in the folder under another name until the next run
  */
 export async function backUpInto(
   config: DataConfig,
@@ -111,15 +112,21 @@ export async function backUpInto(
   }
 }
 
-/** Returns the moment of the newest good copy in a folder (milliseconds since 1970 UTC); undefined without one. */
+/**
+ * Returns the time of the newest good copy in a folder (milliseconds since 1970 UTC); undefined when there is none.
+ */
 export function lastGoodCopy(folder: string): number | undefined {
   return existsSync(folder) ? newestCopy(readdirSync(folder)) : undefined;
 }
 
-/** The error of a copy that is there and is not good. */
+/** The error of a copy that exists but failed its check. */
 class FailedCopy extends StartError {}
 
-/** Restores a copy, and verifies the pages, references, keys and audit chains of what was restored. @throws Error */
+/**
+ * Restores a copy and verifies the pages, references, keys and audit chains of the result.
+ *
+ * @throws Error
+ */
 async function check(config: DataConfig, file: string, scratch: string): Promise<void> {
   const restored = { ...config, databaseUrl: "", dataDir: scratch, keyFile: keyFileOf(config) };
   await restoreBackup(restored, file, SILENT);
@@ -138,7 +145,7 @@ async function asFailedCopy(file: string, work: () => Promise<void>): Promise<vo
   try {
     await work();
   } catch (error) {
-    // A full disk says nothing of the copy.
+    // A full disk does not mean that the copy is bad.
     if (isFull(error)) throw new StartError(`the copy could not be checked: ${(error as Error).message}`);
     throw new FailedCopy(
       `the copy did not pass its check, is kept as ${file}${FAILED}, and no older one goes: ${(error as Error).message}`,
@@ -147,7 +154,7 @@ async function asFailedCopy(file: string, work: () => Promise<void>): Promise<vo
   }
 }
 
-/** Returns whether an error, or one that it came of, is that of a full disk. */
+/** Returns whether an error, or one of its causes, is about a full disk. */
 function isFull(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as NodeJS.ErrnoException;
@@ -159,7 +166,7 @@ function removeAll(folder: string, goes: (name: string) => boolean): void {
     if (goes(name)) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
-/** A name is durable when its folder is. */
+/** Syncs the folder: a rename is durable only after that. */
 function syncFolder(folder: string): void {
   const opened = openSync(folder, "r");
   fsyncSync(opened);

@@ -8,23 +8,23 @@ import { requireKeyFile } from "../open-data.ts";
 import { StartError } from "../start-error.ts";
 import { type BackupFolder, backUpInto, lastGoodCopy } from "./backup-folder.ts";
 
-/** A folder of copies, and when they are made. */
+/** A folder of copies and their schedule. */
 export interface ScheduledBackup extends BackupFolder {
   /** Cron expression of five fields, in UTC. */
   readonly schedule: string;
 }
 
-/** After a copy that failed, the next is tried this much later, or when the schedule says, if that is earlier. */
+/** Delay of the retry after a failed copy, unless the schedule is due earlier. */
 const RETRY_MS = 600_000;
 
-/** The clock of the machine is checked as often: it may be set, and the machine may sleep. */
+/** Maximum interval between checks of the clock: it may be set, and the machine may sleep. */
 const CHECK_INTERVAL_MS = 60_000;
 
 /**
- * Makes copies of the data whenever they are due, until it is stopped. One that came due while nothing made it, or the
- * first of a folder, is made at once. A copy that fails is logged with the age of the last good one, and tried again.
+ * Makes copies of the data on schedule until it is stopped. Makes a missed copy, and a folder's first copy, at once.
+ * Logs a failed copy with the age of the last good one, and retries.
  *
- * @throws StartError when the expression is none, or never comes due
+ * @throws StartError when the expression is invalid, or never due
  */
 export function startSchedule(config: Config, backup: ScheduledBackup, terminal: Terminal): RunningService {
   const { folder, now } = backup;
@@ -41,7 +41,7 @@ export function startSchedule(config: Config, backup: ScheduledBackup, terminal:
   let isStopped = false;
   let running: Promise<void> = Promise.resolve();
 
-  /** When the next copy is due; now, where one is missing. */
+  /** Returns when the next copy is due: now if one is missing. */
   const dueAt = () => {
     const last = lastGoodCopy(folder);
     const isMissing = last === undefined || findDueInstant(schedule, last, now()) !== undefined;
@@ -90,7 +90,7 @@ export function startSchedule(config: Config, backup: ScheduledBackup, terminal:
   };
 }
 
-/** Returns the moment of the newest good copy; undefined without one, and where the folder cannot be read. */
+/** Returns the time of the newest good copy; undefined when there is none or the folder cannot be read. */
 function lastGood(folder: string): number | undefined {
   try {
     return lastGoodCopy(folder);

@@ -15,13 +15,13 @@ import { StartError } from "../start-error.ts";
 export interface BackupTerminal {
   /** Prints lines of progress. */
   readonly print: (text: string) => void;
-  /** Absent where the caller handles interrupts. */
+  /** Absent when the caller handles interrupts. */
   readonly whenInterrupted?: WhenInterrupted | undefined;
 }
 
 /**
- * Backs up the database, in the same portable form from either engine; the server may be running. The keys are
- * not part of it, so that a backup alone decrypts no credential.
+ * Backs up the database in one portable format for both engines; the server may be running. The backup does not
+ * contain the keys, so it alone decrypts no credential.
  *
  * @returns the report for the person at the terminal
  * @throws StartError when the backup fails
@@ -55,10 +55,10 @@ export async function createBackup(
 }
 
 /**
- * Restores a backup: to an empty database of the settings, or to a data folder.
+ * Restores a backup to the empty database in the settings, or to a data folder.
  *
  * @returns the report for the person at the terminal
- * @throws StartError when the folder or the database is not empty, or the file is no backup
+ * @throws StartError when the folder or the database is not empty, or the file is not a backup
  */
 export async function restoreBackup(
   config: DataConfig,
@@ -90,10 +90,10 @@ export async function restoreBackup(
   );
 }
 
-/** Rows of one table after which a line of progress is printed. */
+/** Number of rows of one table between lines of progress. */
 const ROWS_PER_LINE = 100_000;
 
-/** Prints each table when it begins, and again while it is long. */
+/** Prints each table at its start, and repeatedly while a long one is copied. */
 export function progressOf(print: (text: string) => void): (table: string, rows: number) => void {
   let last = "";
   let printed = 0;
@@ -106,13 +106,13 @@ export function progressOf(print: (text: string) => void): (table: string, rows:
   };
 }
 
-/** @param target is written by the work */
+/** @param target the file that the work writes */
 async function asStartError(target: string, work: () => Promise<unknown>): Promise<void> {
   try {
     await work();
   } catch (error) {
     if (error instanceof StartError) throw error;
-    // An error of the system names a draft, and has no words for people.
+    // A system error names a draft and is not worded for people.
     const { syscall, message } = error as NodeJS.ErrnoException;
     const sentence =
       syscall || isDatabaseWriteFailure(error)

@@ -10,21 +10,20 @@ import { ChatView } from "./view.ts";
 export interface ChatOptions extends ConversationOptions {
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
-  /** True for a terminal that takes no control sequences: it gets plain lines, and edits what is typed itself. */
+  /** True for a terminal without control sequences: it gets plain lines and edits typed lines itself. */
   readonly isDumb?: boolean;
 }
 
-/** Clears the terminal from the beginning of the row. The line being typed appears again below the output. */
+/** Clears the terminal from the start of the row. The line being typed is printed again below the output. */
 const CLEAR = "\r\u{1b}[J";
 
 /**
- * Shows an agent's execution in progress and sends it the typed lines, until the
- * execution stops or the user leaves. Input from a pipe is left at its end, after
- * the answer to its last line.
+ * Shows an agent's execution live and sends it the typed lines, until the execution stops or the user leaves. With
+ * input from a pipe, leaves after the answer to the last line.
  *
  * @returns whether the execution is still open or has ended well
- * @throws StartError when the execution cannot be watched, the server could not
- *   be reached for too long, or the user leaves while it cannot be reached
+ * @throws StartError when the execution cannot be watched, the server was unreachable for too long, or the user
+ *   leaves while it is unreachable
  */
 export async function chat({ input, output, isDumb = false, ...place }: ChatOptions): Promise<boolean> {
   const isTyped = input.isTTY === true;
@@ -37,15 +36,15 @@ export async function chat({ input, output, isDumb = false, ...place }: ChatOpti
   });
   const print = (text: string) => {
     if (!isEdited) return output.write(text);
-    // A long line takes several rows. Before readline prints it again it moves up by the rows that it
-    // knows of: not those of a paste.
+    // A long line takes several rows. Before it prints the line again, readline moves up by the rows that it knows
+    // of, which exclude those of a paste.
     const { rows } = lines.getCursorPos();
     const { prevRows = rows } = lines as { readonly prevRows?: number };
     output.write(`${rows > 0 ? `\u{1b}[${rows}A` : ""}${CLEAR}${text}${"\n".repeat(prevRows)}`);
     return lines.prompt(true);
   };
   const view = new ChatView(print, () => "/retry, or /go-on");
-  // Among the lines of the chat: the row where one types is not to be written over.
+  // Print it as a chat line: writing to stderr could overwrite the row being typed.
   const noteTokenEnd = warnOnce(place, (warning) => view.note(`[${warning}]`));
   const conversation = new ConversationClient({ ...place, noteTokenEnd });
   const screen = new Screen(conversation, view);
@@ -56,7 +55,7 @@ export async function chat({ input, output, isDumb = false, ...place }: ChatOpti
     }
     if (!isTyped) await screen.untilAnswered(leaving.signal);
   })().finally(() => leaving.abort());
-  // A failure reaches the code that awaits it below; until then it is no unhandled rejection.
+  // The code below awaits a failure; until then it must not be an unhandled rejection.
   typing.catch(() => undefined);
   try {
     await screen.show(leaving.signal);

@@ -18,17 +18,17 @@ type Control = MessageInitShape<typeof AgentControlInputSchema>["control"];
 
 const PAGE = 100;
 
-/** Longest pause between two attempts, in milliseconds: a person waits at the terminal. */
+/** Maximum pause between two attempts, in milliseconds: a person is waiting. */
 const MAX_PAUSE_MS = 5_000;
 
-/** Receives the state of the connection, in a sentence. */
+/** Receives the connection's state as a sentence. */
 export type Notify = (text: string) => void;
 
 export interface ConversationOptions extends ServerAccess {
   readonly agentExecutionId: string;
-  /** Number of the block after which its output is read; undefined to begin with the conversation. */
+  /** Number of the block after which to read output; undefined to start at the beginning. */
   readonly earlierSequence?: bigint | undefined;
-  /** Time for which an unreachable server is tried again, in milliseconds. */
+  /** How long to retry an unreachable server, in milliseconds. */
   readonly retryForMs: number;
 }
 
@@ -40,7 +40,7 @@ export class ConversationClient {
   readonly #retryForMs: number;
   /** Number of the last block that was yielded. */
   #sequence: bigint;
-  /** Number of the last block that there was when the present connection began. */
+  /** Number of the last block that existed when the current connection started. */
   #reachedSequence = 0n;
   isUnreachable = false;
 
@@ -52,12 +52,12 @@ export class ConversationClient {
     this.#sequence = earlierSequence ?? 0n;
   }
 
-  /** Returns whether the last attempt could not reach the server. */
+  /** Returns whether the last attempt failed to reach the server. */
   get isAway(): boolean {
     return this.isUnreachable;
   }
 
-  /** Returns whether blocks that were there when the present connection began are still to come. */
+  /** Returns whether blocks from before the current connection are still to come. */
   get isCatchingUp(): boolean {
     return this.#sequence < this.#reachedSequence;
   }
@@ -81,15 +81,12 @@ export class ConversationClient {
     await this.#client.stopAgentExecution({ agentExecutionId: this.#agentExecutionId }, this.#options());
   }
 
-  /**
-   * Lists the queued inputs in the order of delivery; with `all`, all sent inputs
-   * in the order of arrival.
-   */
+  /** Lists the queued inputs in order of delivery; with `all`, lists all sent inputs in order of arrival. */
   inputs(all: boolean): Promise<AgentInput[]> {
     return this.#inputsOf(this.#agentExecutionId, all);
   }
 
-  /** Lists the inputs of the executions that this one goes on with, the newest execution first. */
+  /** Lists the inputs of the executions that this one continues, newest execution first. */
   async earlierInputs(): Promise<AgentInput[]> {
     const inputs: AgentInput[] = [];
     for (let agentExecutionId = this.#agentExecutionId; ; ) {
@@ -100,7 +97,7 @@ export class ConversationClient {
       try {
         inputs.push(...(await this.#inputsOf(agentExecutionId, true)));
       } catch (error) {
-        // It was deleted, or is not open to the caller.
+        // It was deleted, or the caller may not see it.
         if (ConnectError.from(error).code === Code.NotFound) return inputs;
         throw error;
       }
@@ -120,8 +117,9 @@ export class ConversationClient {
   }
 
   /**
-   * Returns the id of the queued message that begins so.
-   * @throws StartError when none does, or more than one
+   * Returns the id of the queued message with this prefix.
+   *
+   * @throws StartError when none or more than one has it
    */
   async queuedId(beginning: string): Promise<string> {
     const ids = (await this.inputs(false)).map(({ id }) => id).filter((id) => id.startsWith(beginning));
@@ -134,9 +132,9 @@ export class ConversationClient {
   }
 
   /**
-   * Returns whether the agent has answered everything that was sent, waits for input, and its answers were yielded;
-   * false while the server cannot be reached. The run is asked for after its inputs, and its output last: with an input
-   * that the agent has received the run is no longer as it was before it.
+   * Returns whether the agent has answered everything, is waiting for input, and its answers were yielded; false
+   * while the server is unreachable. Reads the inputs first, then the run, and the output last: the run's state
+   * reflects every input that the agent has received.
    */
   async hasAnsweredAll(): Promise<boolean> {
     const open: readonly AgentInputReceipt[] = [AgentInputReceipt.QUEUED, AgentInputReceipt.DELIVERED];
@@ -160,12 +158,10 @@ export class ConversationClient {
   }
 
   /**
-   * Yields the events of the execution, from its beginning to its end. A broken
-   * connection is opened again and continues where it was. When that fails,
-   * `note` is called, and again when the server is back.
+   * Yields the events of the execution from beginning to end. Reopens a broken connection and continues there. Calls
+   * `note` when that fails, and again when the server is back.
    *
-   * @throws StartError when the execution cannot be watched, or the server could
-   *   not be reached within the limit
+   * @throws StartError when the execution cannot be watched, or the server was unreachable for too long
    */
   async *watch(
     signal: AbortSignal,
@@ -173,7 +169,7 @@ export class ConversationClient {
   ): AsyncGenerator<NonNullable<WatchAgentExecutionResponse["news"]>, void> {
     let hasStopped = false;
     let reachedAt = performance.now();
-    // The first break of a connection is not reported: the next attempt may succeed at once.
+    // The first break is not reported: the next attempt may succeed at once.
     for (let failures = 2; !signal.aborted; failures++) {
       const asked = { agentExecutionId: this.#agentExecutionId, afterSequence: this.#sequence };
       try {
@@ -185,20 +181,21 @@ export class ConversationClient {
           this.isUnreachable = false;
           if (event.case === "block") this.#sequence = event.value.sequence;
           if (event.case === "agentExecution") hasStopped = event.value.status?.phase === Phase.STOPPED;
-          // The run comes first, and the blocks that it has had until now after it. It does without their number.
+          // The stream sends the run first, then its earlier blocks. If their last number cannot be read, continue
+          // without it.
           if (isFirst)
             this.#reachedSequence = await this.#lastSequence(this.#options(signal)).catch(() => 0n);
           isFirst = false;
           yield event;
         }
-        // A server that shuts down ends its streams as well.
+        // A server that shuts down also ends its streams.
         if (hasStopped) return;
       } catch (error) {
         if (signal.aborted) return;
         if (!isTemporary(error)) throw failureOf(error, this.#access);
         if (failures > 0) this.#noteAway(messageOf(error), reachedAt, note);
       }
-      // The server was reached until now, however long the agent has been silent.
+      // The server was reachable until now, even if the agent was silent for long.
       if (failures === 0) reachedAt = performance.now();
       await pause(Math.min(backOffMs(Math.max(1, failures)), MAX_PAUSE_MS), signal);
     }

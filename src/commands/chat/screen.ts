@@ -10,29 +10,32 @@ import type { ConversationClient } from "./conversation-client.ts";
 import { HELP, type TypedLine } from "./typed-line.ts";
 import { type ChatView, isReview, wordsOf } from "./view.ts";
 
-/**
- * Time of silence after which output counts as finished: a line that an agent
- * began, and the answer to the last line of a pipe.
- */
+/** Silence after which output counts as complete: a line that an agent began, and the answer to a pipe's last line. */
 const QUIET_MS = 500;
 
-/** Silences after which a state is shown although output before it is still to come, such as that of blocks that were deleted. */
+/**
+ * Number of silences after which a state is shown even if earlier output is still missing, for example because its
+ * blocks were deleted.
+ */
 const MAX_SILENCES = 10;
 
-/** The surface of a screen: {@link ChatView} in words for people. */
+/** The output of a screen: {@link ChatView} as text for people. */
 export interface RunView extends Pick<ChatView, "note" | "block" | "sent" | "run" | "inputs" | "endLine"> {
-  /** True to show a run's state once there is silence, after the blocks that it has had: a stream sends the run first. */
+  /**
+   * True to show a run's state only after a silence, so that its earlier blocks come first: a stream starts with the
+   * run.
+   */
   readonly showsStateLast: boolean;
 }
 
-/** The shown execution, and the actions on it. */
+/** Shows an execution and acts on it. */
 export class Screen {
   readonly #conversation: ConversationClient;
   readonly #view: RunView;
-  /** The words of sent inputs, by id. */
+  /** The texts of sent inputs, by id. */
   readonly #inputTexts = new Map<string, string>();
   #run: AgentExecution | undefined;
-  /** The run whose state is to be shown, once the blocks before it were; a later state takes its place. */
+  /** The run whose state is not shown yet because earlier blocks come first; a later state replaces it. */
   #unshownRun: AgentExecution | undefined;
   #shownPhase: Phase | undefined;
   #lastEventAt = performance.now();
@@ -73,24 +76,24 @@ export class Screen {
     this.#silence = setTimeout(() => void this.#endSilence(silences - 1), QUIET_MS).unref();
   }
 
-  /** Ends a line that was begun, and shows the state, or waits longer for what comes before it. */
+  /** Ends an unfinished line. Then shows the state, or waits for the output that comes before it. */
   async #endSilence(silencesLeft: number): Promise<void> {
     const silence = this.#silence;
     this.#view.endLine();
     const isEarly = silencesLeft > 0 && (await this.#isOutputMissing());
-    // Something has come meanwhile, or the run has ended.
+    // New output has arrived meanwhile, or the run has ended.
     if (this.#silence !== silence) return;
     if (isEarly) this.#awaitSilence(silencesLeft);
     else await this.#showState();
   }
 
-  /** Returns whether output is still to come that belongs before the state. */
+  /** Returns whether output that belongs before the state is still missing. */
   async #isOutputMissing(): Promise<boolean> {
     const status = this.#unshownRun?.status;
     if (!status) return false;
     if (this.#conversation.isCatchingUp) return true;
     const { phase, lostTurn, pendingApprovalIds } = status;
-    // A run waits, too, before it gets its first message, and as soon as its runner has reported the end of a turn.
+    // A run also waits before its first message, and as soon as its runner has reported the end of a turn.
     if (phase !== Phase.WAITING_FOR_INPUT || lostTurn?.holdsQueue || pendingApprovalIds.length > 0)
       return false;
     const hasAnswered = await this.#conversation.hasAnsweredAll().catch(() => true);
@@ -103,20 +106,20 @@ export class Screen {
     this.#unshownRun = undefined;
     const [before, phase] = [this.#shownPhase, run.status?.phase];
     this.#shownPhase = phase;
-    // What was sent before comes with what answers it.
+    // Earlier inputs are shown with their answers.
     if (before !== undefined && before !== phase) await this.#showReviews();
     this.#view.run(run);
   }
 
-  /** Shows the reviews that the agent was given, also those that it answers with deeds alone. */
+  /** Shows the reviews that the agent received, including those that it answers only with actions. */
   async #showReviews(): Promise<void> {
-    // While the server cannot be reached, they are shown later.
+    // If the server is unreachable, they are shown later.
     const inputs = await this.#conversation.inputs(true).catch((): AgentInput[] => []);
     for (const input of inputs)
       if (isReview(input) && input.receipt !== AgentInputReceipt.QUEUED) this.#view.sent(input);
   }
 
-  /** @returns whether the chat goes on */
+  /** @returns whether the chat continues */
   async handleLine(line: TypedLine): Promise<boolean> {
     if (line.kind === "leave") return false;
     try {
@@ -132,10 +135,10 @@ export class Screen {
     return true;
   }
 
-  /** Finds the words of an input that was sent before, or from elsewhere. */
+  /** Loads the text of an input that was sent earlier, or by another client. */
   async #loadInputTexts(inputId: string): Promise<void> {
     if (inputId === "" || this.#inputTexts.has(inputId)) return;
-    // While the server cannot be reached, the id is shown instead.
+    // If the server is unreachable, the id is shown instead.
     const inputs = await this.#conversation.inputs(true).catch((): AgentInput[] => []);
     const isEarlier = !inputs.some(({ id }) => id === inputId);
     const earlier = isEarlier ? await this.#conversation.earlierInputs().catch(() => []) : [];
@@ -143,7 +146,7 @@ export class Screen {
     for (const input of [...earlier, ...inputs]) this.#inputTexts.set(input.id, wordsOf(input));
   }
 
-  /** Waits until the agent has answered everything and waits, or somebody is to decide about a lost turn. */
+  /** Waits until the agent has answered everything and waits for input, or a lost turn needs a decision. */
   async untilAnswered(signal: AbortSignal): Promise<void> {
     const isQuiet = () => performance.now() - this.#lastEventAt > QUIET_MS;
     while (!signal.aborted) {

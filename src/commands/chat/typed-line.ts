@@ -1,4 +1,4 @@
-/** A line typed into a chat. Ids of messages may be abbreviated to their beginnings. */
+/** A line typed into a chat. Message ids may be abbreviated to a prefix. */
 export type TypedLine =
   | { readonly kind: "nothing" }
   | { readonly kind: "message"; readonly text: string }

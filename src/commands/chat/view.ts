@@ -16,7 +16,7 @@ import {
 import { ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { printable } from "../client/printable.ts";
 
-/** Number of characters shown of a tool's arguments, or of a message in a list. */
+/** Maximum characters to show of a tool's arguments, or of a message in a list. */
 const MAX_SHOWN_CHARACTERS = 200;
 
 const PHASES: Readonly<Partial<Record<Phase, string>>> = {
@@ -26,14 +26,14 @@ const PHASES: Readonly<Partial<Record<Phase, string>>> = {
   [Phase.STOPPED]: "has stopped",
 };
 
-/** Shows an agent's execution in progress, in whole lines for a terminal. */
+/** Shows an agent's execution live, in whole lines for a terminal. */
 export class ChatView {
   readonly showsStateLast = true;
   readonly #print: (text: string) => void;
   readonly #lostTurnOrders: (run: string) => string;
-  /** Titles of the tool calls that have not ended, by their ids. */
+  /** Titles of unfinished tool calls, by id. */
   readonly #titles = new Map<string, string>();
-  /** Ids of the messages whose words were printed. */
+  /** Ids of the messages whose text was printed. */
   readonly #shownInputIds = new Set<string>();
   #shownInputId = "";
   #shownStatus = "";
@@ -42,7 +42,7 @@ export class ChatView {
 
   /**
    * @param print receives whole lines
-   * @param lostTurnOrders returns what is typed to decide about a turn that a run has lost
+   * @param lostTurnOrders returns the commands that decide about a run's lost turn
    */
   constructor(print: (text: string) => void, lostTurnOrders = lostTurnCommands) {
     this.#print = print;
@@ -55,14 +55,15 @@ export class ChatView {
   }
 
   /**
-   * Prints a block, under the message that it answers.
-   * @param messageOf returns the words of a message, where they are known
+   * Prints a block under the message that it answers.
+   *
+   * @param messageOf returns the text of a message; undefined when it is unknown
    */
   block({ inputId, block }: AgentOutputBlock, messageOf: (inputId: string) => string | undefined): void {
     if (inputId !== this.#shownInputId) {
       this.#shownInputId = inputId;
       this.#shownInputIds.add(inputId);
-      // Said again after what answers this message.
+      // Print the status again after the answer to this message.
       this.#shownStatus = "";
       const message = messageOf(inputId);
       this.#line(`-- ${message === undefined ? inputId : firstLine(message)}`);
@@ -97,7 +98,7 @@ export class ChatView {
     }
   }
 
-  /** Prints the words of a message, unless they were printed with what answers it. */
+  /** Prints the text of a message, unless it was already printed with its answer. */
   sent(input: AgentInput): void {
     if (this.#shownInputIds.has(input.id)) return;
     this.#shownInputIds.add(input.id);
@@ -106,7 +107,7 @@ export class ChatView {
   }
 
   #toolCall({ id, title, state, diffs }: AgentOutputBlock_ToolCall): void {
-    // Later blocks of a call leave out what has not changed.
+    // Later blocks of a call omit unchanged fields.
     if (title !== "") this.#titles.set(id, title);
     const shown = firstLine(this.#titles.get(id) ?? id);
     this.#line(`tool ${shown} ${ToolState[state].toLowerCase().replaceAll("_", " ")}`);
@@ -114,7 +115,7 @@ export class ChatView {
     if (state === ToolState.DONE || state === ToolState.FAILED) this.#titles.delete(id);
   }
 
-  /** Prints the phase of the execution, when it has changed. */
+  /** Prints the phase of the execution if it has changed. */
   run({ id, status }: AgentExecution): void {
     if (!status) return;
     const { phase, goal, failureMessage, waitingInfo, pendingApprovalIds, lostTurn } = status;
@@ -160,7 +161,7 @@ export class ChatView {
   }
 }
 
-/** Returns the commands that decide about a turn that a run has lost. */
+/** Returns the commands that decide about a run's lost turn. */
 function lostTurnCommands(run: string): string {
   return `chartroom run retry-turn ${run}, or chartroom run go-on ${run}`;
 }
@@ -170,7 +171,7 @@ export function isReview({ input }: AgentInput): boolean {
   return input.case === "userInput" && input.value.inputs.some((part) => part.input.case === "review");
 }
 
-/** Returns the words that identify an input. */
+/** Returns the text that identifies an input. */
 export function wordsOf({ input }: AgentInput): string {
   switch (input.case) {
     case "userInput": {
@@ -205,7 +206,7 @@ function orderOf({ control }: AgentControlInput): string {
   return action.case === "set" ? `goal: ${action.value.objective}` : `goal ${action.case ?? ""}`;
 }
 
-/** Returns the first line, cut. */
+/** Returns the first line, shortened. */
 function firstLine(text: string): string {
   const [line = ""] = text.trim().split("\n");
   return line.length > MAX_SHOWN_CHARACTERS ? `${line.slice(0, MAX_SHOWN_CHARACTERS)}...` : line;

@@ -14,42 +14,42 @@ import { widthOf } from "../terminal/terminal-width.ts";
 /** The flags of the server's settings as the command line gives them. */
 export type Flags = FlagsOf<typeof SETTINGS>;
 
-/** The process as commands see it; only main.ts accesses the process itself. */
+/** The process from the commands' point of view; only main.ts accesses the process itself. */
 export interface Terminal {
   readonly env: Environment;
   /** Prints to standard output. */
   print(text: string): void;
-  /** Prints to standard error what is not the result of the command. */
+  /** Prints text that is not the command's result to standard error. */
   printError(text: string): void;
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
   readonly signalGroup: SignalGroup;
-  /** True if the process may do anything on the machine. */
+  /** True if the process has root's rights on the machine. */
   readonly isRoot: boolean;
   /** Absolute path of the Node that runs the process. */
   readonly nodePath: string;
-  /** Takes the log of a server or a runner; absent where it goes to standard error. */
+  /** Writes the log of a server or a runner; absent when it goes to standard error. */
   readonly writeLog?: WriteLines;
-  /** The figures of the process, for its metrics. */
+  /** The process's figures for metrics. */
   readonly figures: ProcessFigures;
-  /** Has interrupts end nothing, until what is returned is called; absent where nobody sends any. */
+  /** Ignores interrupts until the returned function is called; absent when nobody sends them. */
   readonly ignoreInterrupts?: () => () => void;
-  /** Runs work when the process is interrupted; absent where nobody interrupts it. */
+  /** Runs work when the process is interrupted; absent when nobody interrupts it. */
   readonly whenInterrupted?: WhenInterrupted;
-  /** Sets the exit code of a command that has done its work. */
+  /** Sets the exit code of a completed command. */
   setExitCode(code: number): void;
 }
 
 /** A service that runs until it is stopped. */
 export interface RunningService {
-  /** Rejects when it cannot go on; absent where nothing ends it. */
+  /** Rejects when it cannot continue; absent when nothing ends it. */
   readonly ended?: Promise<void>;
-  /** Reads again what it has from files; absent where it has nothing. Never rejects: it logs what cannot be used. */
+  /** Reloads the service's files; absent when it has none. Never rejects: logs unusable files. */
   reload?(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Runs a service until the process is asked to end, and then ends the process. */
+/** Runs a service until the process is asked to end, then ends the process. */
 export type RunUntilStopped = (start: () => Promise<RunningService>) => Promise<void>;
 
 /** Returns the function that prints a note to standard error. */
@@ -63,8 +63,8 @@ export function flagOf({ flag, argument }: Setting<unknown>): string {
 }
 
 /**
- * Adds the options of a table's settings. The help names the variable and the
- * default of each setting; the values are checked together when they are read.
+ * Adds the options of a table's settings. The help shows the variable and the default of each setting. The values are
+ * validated together when they are read.
  */
 export function withSettings(command: Command, table: SettingTable): Command {
   for (const setting of Object.values(table)) {
@@ -93,7 +93,7 @@ export async function runOnData(
 export interface Listing {
   /** Names of the columns. */
   readonly headings: readonly string[];
-  /** Values of the columns; the last ones may be missing. */
+  /** Values of the columns; trailing ones may be missing. */
   readonly rows: readonly (readonly string[])[];
 }
 
@@ -106,7 +106,7 @@ export async function listOnData(
   await printListing(terminal, await command(readConfig(flags, terminal.env)));
 }
 
-/** Prints a list: under headings at a terminal, and as rows alone for scripts. */
+/** Prints a list: with headings at a terminal, and only rows for scripts. */
 export async function printListing(terminal: Terminal, { headings, rows }: Listing): Promise<void> {
   const isTerminal = (terminal.output as { readonly isTTY?: boolean }).isTTY === true;
   if (!isTerminal) return terminal.print(rows.map((row) => `${row.join("  ")}\n`).join(""));
@@ -114,7 +114,7 @@ export async function printListing(terminal: Terminal, { headings, rows }: Listi
   terminal.print(table(headings, rows, widthOf(terminal)));
 }
 
-/** Returns an argument parser for a whole number, whose errors name the option. */
+/** Returns a parser for a whole number whose errors name the option. */
 export function numberOption(option: string, least: number, most: number): (text: string) => number {
   const read = integer(least, most);
   return (text) => {

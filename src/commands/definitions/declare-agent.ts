@@ -21,7 +21,7 @@ const loadAgentCommands = () => import("../agent.ts");
 const FORM_NAMES = ["acp", "json-lines", "text"] as const;
 export type FormName = (typeof FORM_NAMES)[number];
 
-/** The flags of `agent add`, where their names differ from the options. */
+/** The flags of `agent add` whose names differ from the options. */
 type AddFlags = Flags &
   Omit<AgentOptions, "name" | "command" | "isDefault" | "takesSettings" | "mcpServers"> & {
     readonly command?: string;

@@ -16,7 +16,7 @@ type BackupFlags = Flags & {
   readonly keepDays?: number;
 };
 
-/** Copies that stay where only a schedule is given. */
+/** Number of copies to keep when only a schedule is given. */
 const KEPT = 14;
 
 // Loaded on demand: a command does not load the modules of others.

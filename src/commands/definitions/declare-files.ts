@@ -12,7 +12,7 @@ type Json = { readonly json?: boolean };
 type PlanFlags = ClientFlags &
   Json & { readonly file: string; readonly adopt?: boolean; readonly prune?: boolean };
 
-/** The owner of an export that names none. */
+/** The default owner of an export. */
 const DEFAULT_OWNER = "main";
 
 /** Declares `chartroom plan`, `chartroom apply` and `chartroom export`. */
@@ -57,7 +57,7 @@ export function declareFiles(program: Command, terminal: Terminal): void {
         const removals = removalText(plan);
         if (prune && !yes && removals !== "") {
           await askFor(terminal, removals);
-          // Meanwhile some of it may have come to belong to others.
+          // Some resources may belong to others by now.
           plan = await makePlan(access, file, { adopt, prune });
           if (removalText(plan) !== removals)
             throw new StartError("what would be removed has changed meanwhile: nothing was changed");
@@ -101,7 +101,7 @@ function planOptions(command: Command): Command {
     .option("--json", "print a JSON object: owner, changes, unchanged and unowned");
 }
 
-/** @throws StartError without a terminal, and for any answer but yes */
+/** @throws StartError without a terminal, and for any answer except yes */
 async function askFor(terminal: Terminal, removals: string): Promise<void> {
   if (!terminal.input.isTTY) throw new StartError("--prune removes something here: give --yes, too");
   const { confirm } = await import("../client/approval.ts");
@@ -109,7 +109,7 @@ async function askFor(terminal: Terminal, removals: string): Promise<void> {
   if (!(await confirm(terminal, "Remove these? [y/N] "))) throw new StartError("nothing was changed");
 }
 
-/** Says what a plan has left as it is. */
+/** Prints what a plan leaves unchanged. */
 function noteRest(terminal: Terminal, { resources }: Plan, { prune }: { readonly prune: boolean }): void {
   const note = noteOf(terminal);
   const left = resources.filter(({ action }) => action === "remove").length;

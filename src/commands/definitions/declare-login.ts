@@ -3,7 +3,7 @@ import { credentialsFile } from "../client/credentials.ts";
 import { CLIENT_SETTINGS, type ClientFlags, serverOf } from "../client/server-access.ts";
 import { type Terminal, withSettings } from "./command-line.ts";
 
-/** The flags of `chartroom login` that say where the token comes from. */
+/** The flags of `chartroom login` that choose the source of the token. */
 interface LoginFlags {
   readonly paste?: boolean;
   readonly device?: boolean;

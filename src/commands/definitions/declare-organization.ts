@@ -149,7 +149,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   );
 }
 
-/** Adds the options that name one membership. */
+/** Adds the options that identify one membership. */
 function nameMembership(command: Command): Command {
   return command
     .option("--organization <id or name>", "which organization, where there are several")

@@ -18,7 +18,7 @@ const PHASES: readonly PrebuildPhaseName[] = [
   "deleting",
 ];
 
-/** Shortest and longest time of a prebuild, in seconds (contract, PrebuildSpec.timeout). */
+/** Minimum and maximum timeout of a prebuild, in seconds (contract, PrebuildSpec.timeout). */
 const [MIN_SECONDS, MAX_SECONDS] = [300, 7_200];
 
 type Json = { readonly json?: boolean };

@@ -62,7 +62,7 @@ function pushOptions(command: Command): Command {
     .option("--json", "print it as JSON: push, a service.v1.EnvironmentPush, and pullRequest");
 }
 
-/** Returns the progress line of a terminal; anywhere else nothing is printed. */
+/** Returns the progress line of a terminal; prints nothing elsewhere. */
 function progressOf({ output }: Terminal, wait = false): PushProgress & { readonly end: () => void } {
   const isTerminal = (output as { readonly isTTY?: boolean }).isTTY === true;
   const write = (text: string) => isTerminal && output.write(`\r\u001b[K${text}`);

@@ -135,7 +135,7 @@ export function declareRunnerResources(runner: Command, terminal: Terminal): voi
   );
 }
 
-/** @throws StartError for a file that cannot be read, and for a terminal in place of a list */
+/** @throws StartError for a file that cannot be read, and when standard input is a terminal */
 async function listIn(file: string | undefined, { input }: Terminal): Promise<string> {
   if (file !== undefined && file !== "-") return readText(file);
   if (file === undefined && input.isTTY)

@@ -61,7 +61,7 @@ export function declareRunChanges(run: Command, terminal: Terminal): void {
         const place = { run: id, path: path.replace(/(?<=.)\/+$/, "") };
         if (content) {
           const decoder = new TextDecoder();
-          // Exactly as it is where no terminal shows it.
+          // Unchanged when the output is not a terminal.
           return readRunFile(access, place, (data) => {
             if (!isTerminal) terminal.output.write(data);
             else terminal.print(printable(decoder.decode(data, { stream: true })));

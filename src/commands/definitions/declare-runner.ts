@@ -9,7 +9,7 @@ export function declareRunner(program: Command, terminal: Terminal, runUntilStop
   const runner = program
     .command("runner")
     .description("carry out a server's work in folders on this machine; --isolation says how it is isolated")
-    // The commands below it have a --server of their own, which is read as this one's wherever it is written.
+    // The subcommands have their own --server, but this command reads the flag wherever it is written. Pass it on.
     .hook("preSubcommand", (self, command) => {
       const { server } = self.opts();
       if (server !== undefined) command.setOptionValue("server", server);

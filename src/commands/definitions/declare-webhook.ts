@@ -154,7 +154,10 @@ function tellSecret(terminal: Terminal, made: WebhookSecret, json: boolean | und
   terminal.printError("chartroom: the second line is the secret of the webhook, shown this once\n");
 }
 
-/** Reads an address from standard input: chat services keep a credential in it, which others see in a list of processes. */
+/**
+ * Reads an address from standard input: addresses of chat services contain a credential, which a process list would
+ * show to others.
+ */
 async function addressIn({ input }: Terminal): Promise<string> {
   const { text } = await import("node:stream/consumers");
   const address = input.isTTY ? "" : (await text(input)).trim();

@@ -15,7 +15,7 @@ type StartFlags = ClientFlags & Watching & { readonly [Name in keyof WorkflowSta
 type LogFlags = ClientFlags &
   Json & { readonly step?: number; readonly follow?: boolean; readonly retryFor: number };
 
-/** The greatest index of a step (contract, WorkflowAction.steps). */
+/** The maximum index of a step (contract, WorkflowAction.steps). */
 const MAX_STEP = 49;
 
 /** Declares `chartroom workflow ...`. */

@@ -17,15 +17,15 @@ import { hasHadServer, SERVER_URL_FILE } from "../server-url.ts";
 import { StartError } from "../start-error.ts";
 import { type Finding, note, ok, wrong } from "./finding.ts";
 
-/** Tolerated difference between clocks, or between readings of one. */
+/** Tolerated difference between clocks, or between readings of one clock. */
 const CLOCK_TOLERANCE_MS = 5_000;
-/** No clock of a machine that runs this release is right before it. */
+/** A clock that shows a time before this is wrong: this release did not exist yet. */
 const RELEASED_AT = Date.UTC(2026, 0, 1);
-/** A runner that is connected calls at least every ten seconds. */
+/** Silence after which a runner counts as disconnected. A connected one calls at least every ten seconds. */
 const RUNNER_SILENCE_MS = 120_000;
-/** What to do about runners that are paused. */
+/** The advice about paused runners. */
 const RESUME = "end their pause by RunnerService/UpdateRunner with RUNNER_PHASE_ACTIVE; see docs/runners.md";
-/** A log of changes that grows past this is kept by a reader that does not end. */
+/** A change log above this size is held by a reader that does not end. */
 const LONG_LOG_BYTES = 1024 ** 3;
 
 export interface DataCheck {
@@ -36,7 +36,7 @@ export interface DataCheck {
   readonly keyIds: readonly string[] | undefined;
 }
 
-/** Looks at the database and at what it says of keys, clock and runners. Changes nothing in it. */
+/** Checks the database, and what it says about keys, clock and runners. Changes nothing in it. */
 export async function checkData(check: DataCheck): Promise<Finding[]> {
   const { config } = check;
   const findings = config.databaseUrl ? await checkPostgres(check) : await checkFile(config);
@@ -61,7 +61,7 @@ export async function checkData(check: DataCheck): Promise<Finding[]> {
   }
 }
 
-/** Finds that nothing was ever made in the database: what was there may have been lost with its log of changes. */
+/** Reports a database in which nothing was ever created: its content may have been lost with its change log. */
 async function checkBeginning({ reader }: ReadOnlyStore, { config }: DataCheck): Promise<Finding[]> {
   if (await hadOrganization(reader)) return [];
   if (!config.databaseUrl && hasHadServer(config.dataDir)) {
@@ -198,7 +198,7 @@ function checkRunners({ runners, work }: InstallationCounts, { now, config }: Da
   ];
 }
 
-/** Looks at subscriptions to events; finds nothing where there are none. */
+/** Checks event subscriptions; finds nothing when there are none. */
 function checkWebhooks({ eventSubscriptions, eventDeliveries }: InstallationCounts): Finding[] {
   const countOf = (state: EventSubscriptionState) =>
     eventSubscriptions.find(({ of }) => of === state)?.count ?? 0;

@@ -13,7 +13,7 @@ import type { Config } from "../../config/config.ts";
 import { DATABASE_FILE } from "../../store/sqlite/database-file.ts";
 import { type Finding, note, ok, wrong } from "./finding.ts";
 
-/** File systems, by their magic numbers, on which the engine's locks and shared memory do not hold. */
+/** File systems, by magic number, on which the engine's locks and shared memory do not work. */
 const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
   26985: "NFS",
   4283649346: "CIFS",
@@ -22,14 +22,14 @@ const NETWORK_FILE_SYSTEMS: Readonly<Record<number, string>> = {
 };
 const IN_MEMORY = 0x01021994;
 
-/** Files of the folder that the server writes while it runs. */
+/** Files in the folder that the server writes while it runs. */
 const WRITTEN_FILES = [DATABASE_FILE, `${DATABASE_FILE}-wal`, `${DATABASE_FILE}-shm`, "server.lock"];
 const OWN_FILES = [...WRITTEN_FILES, "key.json"];
 
 const OF_THE_SERVER =
   "name the one of the server with --data-dir, or mount its disk; for a new installation start the server";
 
-/** Looks at the data folder itself, not at what is in its files. */
+/** Checks the data folder itself, not the content of its files. */
 export function checkFolder({ dataDir, databaseUrl }: Config): Finding[] {
   let found: Stats | undefined;
   try {
@@ -44,7 +44,7 @@ export function checkFolder({ dataDir, databaseUrl }: Config): Finding[] {
   if (!found) return [wrong("data folder", missingText(dataDir), OF_THE_SERVER)];
   if (!found.isDirectory()) return [wrong("data folder", `${dataDir} is a file`, OF_THE_SERVER)];
   const access = accessFindings(dataDir, found);
-  // What is in a folder that this user may not enter cannot be looked at.
+  // The content of a folder that this user may not enter cannot be checked.
   if (access.length > 0) return access;
   if (!databaseUrl && readdirSync(dataDir).length === 0)
     return [wrong("data folder", `${dataDir} is empty`, OF_THE_SERVER)];
@@ -82,7 +82,7 @@ function accessFindings(dataDir: string, { uid }: Stats): Finding[] {
   }
 }
 
-/** Finds what has the name of a file of the server and is none, or one that nobody may change. */
+/** Reports entries that are named like the server's files but are not files, or cannot be changed. */
 function fileFindings(dataDir: string): Finding[] {
   const files = OWN_FILES.flatMap((name) => {
     const file = statSync(join(dataDir, name), { throwIfNoEntry: false });
@@ -101,7 +101,7 @@ function fileFindings(dataDir: string): Finding[] {
   return [wrong("data folder", text, "look at its attributes (lsattr, chattr -i) and at its mounts")];
 }
 
-/** Returns whether the system lets anyone change a file; its mode, which the server sets, is not looked at. */
+/** Returns whether the system lets anyone change a file. Ignores its mode, which the server sets. */
 function isChangeable(file: string): boolean {
   try {
     accessSync(file, constants.W_OK);

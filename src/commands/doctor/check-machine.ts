@@ -13,10 +13,14 @@ import { StartError } from "../start-error.ts";
 import { type Finding, note, ok, wrong } from "./finding.ts";
 
 const DAY_MS = 86_400_000;
-/** A certificate that ends sooner is reported. */
+/** A certificate that expires sooner is reported. */
 const CERTIFICATE_NOTICE_DAYS = 14;
 
-/** Looks at what settings name on this machine, the certificate among it. @param now milliseconds since 1970 UTC */
+/**
+ * Checks what the settings name on this machine, including the certificate.
+ *
+ * @param now milliseconds since 1970 UTC
+ */
 export function checkSettings(config: Config, now: number): Finding[] {
   try {
     checkServeSettings(config);
@@ -39,7 +43,7 @@ export function checkSettings(config: Config, now: number): Finding[] {
   return [ok("settings", "they can be used")];
 }
 
-/** Looks at the disk of the data folder. */
+/** Checks the disk of the data folder. */
 export async function checkDisk(config: Config): Promise<Finding[]> {
   if (!statSync(config.dataDir, { throwIfNoEntry: false })) return [];
   const { bavail, bsize, files, ffree } = statfsSync(config.dataDir);
@@ -52,7 +56,11 @@ export async function checkDisk(config: Config): Promise<Finding[]> {
   return [ok("disk", `${Math.floor((bavail * bsize) / 1024 ** 2)} MiB are free`)];
 }
 
-/** Looks at the key file. @returns the ids of its keys too, when it can be read */
+/**
+ * Checks the key file.
+ *
+ * @returns also the ids of its keys if it can be read
+ */
 export function checkKeys(config: Config): {
   readonly findings: readonly Finding[];
   readonly ids: readonly string[] | undefined;
@@ -74,7 +82,7 @@ export function checkKeys(config: Config): {
   }
 }
 
-/** Tries what would keep the work of the server's own runner in. */
+/** Tries the isolation of the server's own runner. */
 export async function checkIsolation(config: Config, terminal: Terminal): Promise<Finding[]> {
   if (!config.localRunner) return [ok("isolation", "the server runs no work itself (--local-runner)")];
   try {

@@ -13,8 +13,8 @@ export interface Diagnosis {
 }
 
 /**
- * Looks at all that a server with these settings needs, and says what to do about what is wrong. It needs no server,
- * disturbs none that runs, and changes nothing.
+ * Checks everything that a server with these settings needs, and gives advice about problems. Needs no server, does
+ * not disturb a running one, and changes nothing.
  */
 export async function diagnose(flags: Flags, terminal: Terminal, now: () => number): Promise<Diagnosis> {
   const findings = await findAll(flags, terminal, now);
@@ -32,7 +32,7 @@ async function findAll(flags: Flags, terminal: Terminal, now: () => number): Pro
   }
   const settings = checkSettings(config, now());
   const folder = checkFolder(config);
-  // What is in a folder that cannot be used is not found wrong once more.
+  // Do not report the content of an unusable folder as another problem.
   if (folder.some(({ level }) => level === "wrong") && !config.databaseUrl) return [...settings, ...folder];
   const { findings: keys, ids: keyIds } = checkKeys(config);
   return [

@@ -1,4 +1,4 @@
-/** Subjects of the doctor, in the order of its report. */
+/** The doctor's subjects, in the order of its report. */
 export type Subject =
   | "settings"
   | "data folder"
@@ -14,9 +14,9 @@ export type Subject =
 /** One thing that the doctor has found. */
 export interface Finding {
   readonly subject: Subject;
-  /** "wrong" fails the command; a note is for the person to judge. */
+  /** "wrong" fails the command; "note" leaves the judgment to the person. */
   readonly level: "ok" | "note" | "wrong";
-  /** The finding, without an end of line. */
+  /** The finding, without a line break. */
   readonly text: string;
   /** The advice for it. */
   readonly advice?: string;
@@ -39,7 +39,7 @@ export const wrong = (subject: Subject, text: string, advice?: string): Finding 
 const LEVEL_WIDTH = 7;
 const SUBJECT_WIDTH = 13;
 
-/** Returns the report for the person at the terminal: a line for each finding, one for its advice, and the sum. */
+/** Returns the report for the person at the terminal: a line for each finding, one for its advice, and a summary. */
 export function reportOf(findings: readonly Finding[]): string {
   const lines = findings.flatMap(({ level, subject, text, advice }) => [
     level.padEnd(LEVEL_WIDTH) + subject.padEnd(SUBJECT_WIDTH) + text,

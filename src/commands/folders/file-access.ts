@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:f
 import { dirname, resolve } from "node:path";
 import { StartError } from "../start-error.ts";
 
-/** Errors of the system about a file or a folder, in words for the person at the terminal. */
+/** System errors about a file or folder, as texts for the person at the terminal. */
 const FILE_PROBLEMS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there",
   EPERM: "this user may not write there",
@@ -15,30 +15,31 @@ const FILE_PROBLEMS: Readonly<Record<string, string>> = {
   SQLITE_FULL: "the disk is full: make room there, or use another disk",
 };
 
-/** Codes of the engine of database files when one cannot be written. */
+/** The database engine's error codes for failed writes. */
 const UNWRITTEN = /^SQLITE_(FULL|IOERR_(WRITE|FSYNC|TRUNCATE))$/;
 
-/** Errors about a folder that is to be made. */
+/** Errors about creating a folder. */
 const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
   ...FILE_PROBLEMS,
   EEXIST: "it is a link that leads nowhere, or another process has just made it",
   ENOENT: "the system lets nobody make a folder there",
 };
 
-/** Returns why a file cannot be written, in words for the person at the terminal. */
+/** Returns why a file cannot be written, as a text for the person at the terminal. */
 export function writeProblem(error: unknown): string {
   const { code = "", message } = error as NodeJS.ErrnoException;
   return { ...FILE_PROBLEMS, ENOENT: "the system lets nobody make a file there" }[code] ?? message;
 }
 
-/** Returns whether an error is that of a database file that could not be written. */
+/** Returns whether an error is a failed write to a database file. */
 export function isDatabaseWriteFailure(error: unknown): boolean {
   return UNWRITTEN.test((error as { readonly code?: string }).code ?? "");
 }
 
 /**
  * Runs work that fills a database file, and may use another database.
- * @throws StartError that names the file when it is the file that cannot be written; other errors as they are
+ *
+ * @throws StartError that names the file when it cannot be written; other errors unchanged
  */
 export async function asFileError<T>(file: string, work: () => Promise<T>): Promise<T> {
   try {
@@ -50,11 +51,11 @@ export async function asFileError<T>(file: string, work: () => Promise<T>): Prom
 }
 
 /**
- * Creates a folder and its missing parents, each by a separate call: a single call for all of them never returns below
- * /proc, and reports a read-only file system as a folder that does not exist.
+ * Creates a folder and its missing parents with one call each. A single call for all of them never returns below
+ * /proc, and reports a read-only file system as a missing folder.
  *
- * @param mode by default only its owner can use it
- * @returns the folders that were made, each before those in it
+ * @param mode by default only the owner has access
+ * @returns the created folders, each before those in it
  * @throws StartError when the folder cannot be created or written
  */
 export function makeFolder(folder: string, mode = 0o700): string[] {
@@ -85,7 +86,8 @@ function isFolder(path: string): boolean {
 }
 
 /**
- * Reads a text file, or what another process writes into a pipe.
+ * Reads a text file, or a pipe that another process writes.
+ *
  * @throws StartError for anything else: a device such as /dev/zero has no end
  */
 export function readText(file: string): string {

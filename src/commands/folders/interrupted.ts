@@ -2,17 +2,18 @@ import { existsSync, rmdirSync } from "node:fs";
 import { removeDraft } from "../../store/sqlite/backup.ts";
 
 /**
- * Until the function that it returns is called, SIGINT and SIGTERM run this work, print the sentence that it returns
- * on standard error, and end the process.
+ * Makes SIGINT and SIGTERM run this work, print the sentence that it returns on standard error, and end the process,
+ * until the returned function is called.
  */
 export type WhenInterrupted = (cleanUp: () => string) => () => void;
 
-/** Tells the person at the terminal that an interrupted command has left nothing. */
+/** The message that an interrupted command has left nothing. */
 export const NOTHING_WRITTEN = "interrupted: nothing was written";
 
 /**
- * Runs work that writes a new file by way of a draft. An interrupt removes the draft.
- * @param madeFolders folders that were made for the file, each before those in it; an interrupt removes them, too
+ * Runs work that writes a new file through a draft. An interrupt removes the draft.
+ *
+ * @param madeFolders folders created for the file, each before those in it; an interrupt removes them too
  */
 export async function removingDraft<T>(
   file: string,
@@ -37,6 +38,6 @@ function removeEmpty(folder: string): void {
   try {
     rmdirSync(folder);
   } catch {
-    // Another process has put something into it.
+    // Another process has put a file into it.
   }
 }

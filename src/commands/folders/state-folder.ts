@@ -5,17 +5,17 @@ import type { Environment } from "../../config/settings.ts";
 import { stateFolder } from "../../config/state-folder.ts";
 
 /**
- * Returns the folder of the workspaces of a server's local runner: a different
- * one for each data folder, so that servers of one user do not share it.
+ * Returns the workspace folder of a server's local runner. It differs for each data folder, so that servers of one
+ * user do not share it.
  *
- * @param dataDir exists
+ * @param dataDir must exist
  */
 export function serverWorkDir(env: Environment, dataDir: string): string {
   const path = realpathSync(dataDir);
   return join(stateFolder(env), "servers", `${basename(path)}-${digest(path)}`);
 }
 
-/** Returns the folder of the runner that works for a server, unless a setting names one. */
+/** Returns the state folder of a runner for a server, unless a setting names one. */
 export function runnerStateDir(env: Environment, server: string): string {
   return join(stateFolder(env), "runners", `${new URL(server).hostname}-${digest(server)}`);
 }

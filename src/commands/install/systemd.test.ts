@@ -63,7 +63,7 @@ describe("the units", () => {
     const root = newRoot();
     installSystemd(SETTINGS, { ...CHOICE, root });
     for (const name of ["chartroom.service", "chartroom-runner.service"]) {
-      // Debian's /bin/kill is in a package of its own, procps.
+      // Debian has /bin/kill in a separate package, procps.
       expect(unitOf(root, name)).toContain(`ExecReload=/bin/sh -c "kill -HUP \${MAINPID}"\n`);
     }
   });
@@ -82,7 +82,7 @@ describe("the units", () => {
     installSystemd(SETTINGS, { ...CHOICE, root });
     const unit = unitOf(root, "chartroom-backup.service");
     expect(unit).toContain("LoadCredential=key.json:/etc/chartroom/key.json\n");
-    // In braces, so that each is one argument.
+    // The braces make each one a single argument.
     expect(unit).toContain(
       `backup \${CHARTROOM_BACKUP_FOLDER} --schedule \${BACKUP_SCHEDULE} --keep \${BACKUP_KEEP} --keep-days \${BACKUP_KEEP_DAYS}\n`,
     );
@@ -166,7 +166,7 @@ describe("a folder that cannot be written", () => {
 });
 
 describe("systemd itself", () => {
-  /** The most exposure that it may see, of 100: the runner's sandboxes need what a tighter unit would forbid. */
+  /** The maximum exposure, of 100: the runner's sandboxes need what a stricter unit would forbid. */
   const MOST = {
     "chartroom.service": 20,
     "chartroom-backup.service": 20,

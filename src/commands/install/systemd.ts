@@ -3,15 +3,15 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import { StartError } from "../start-error.ts";
 import { type InstalledFile, installedFiles, type UnitSettings } from "./units.ts";
 
-/** The choices of `chartroom install systemd`. */
+/** The options of `chartroom install systemd`. */
 export interface InstallChoice {
-  /** The folder that is used as `/`. */
+  /** The folder to use as `/`. */
   readonly root: string;
   /** Prints the files instead of writing them. */
   readonly print: boolean;
-  /** Removes what was written and is as it was written. */
+  /** Removes the written files that nobody has changed. */
   readonly remove: boolean;
-  /** Replaces files that somebody has changed. */
+  /** Also replaces changed files. */
   readonly force: boolean;
 }
 
@@ -47,7 +47,7 @@ function requireUsable({ node, program, credentials, server }: UnitSettings): vo
   ] as const) {
     if (path === "") continue;
     if (!isAbsolute(path)) throw new StartError(`${flag} ${path} must be an absolute path`);
-    // A line break would begin another setting of the unit.
+    // A line break would start another setting of the unit.
     if (/\p{Cc}/u.test(path)) throw new StartError(`${flag} must be a path without control characters`);
   }
   for (const path of Object.values(credentials)) {

@@ -1,25 +1,25 @@
-/** The paths and addresses that the units of an installation name. */
+/** The paths and addresses for the units of an installation. */
 export interface UnitSettings {
   /** Absolute path of Node. */
   readonly node: string;
   /** Absolute path of the release's folder, or of a checkout. */
   readonly program: string;
-  /** Files that systemd reads as root and hands to the service alone, by the setting that takes them. */
+  /** Files that systemd reads as root and passes to the service alone, by setting. */
   readonly credentials: {
     readonly keyFile: string;
     readonly databasePasswordFile: string;
     readonly exchangeTokenFile: string;
   };
-  /** URL of the server for which the runner works. */
+  /** URL of the runner's server. */
   readonly server: string;
 }
 
-/** A file of the installation, by its path from the root folder. */
+/** A file of the installation; its path is relative to the root folder. */
 export interface InstalledFile {
   readonly path: string;
   readonly mode: number;
   readonly text: string;
-  /** True for what the operator edits: it is made once and never changed. */
+  /** True for a file that the operator edits: it is created once and never changed. */
   readonly isOwnersAfterwards: boolean;
 }
 
@@ -74,7 +74,7 @@ CHARTROOM_ISOLATION=bubblewrap
 #CHARTROOM_CA_FILE=/etc/chartroom/ca.pem
 `;
 
-/** The restrictions of both services: neither needs what they deny. */
+/** The restrictions of both services, which need nothing that these deny. */
 const HARDENING = `NoNewPrivileges=yes
 CapabilityBoundingSet=
 AmbientCapabilities=
@@ -91,7 +91,7 @@ SystemCallArchitectures=native
 RemoveIPC=yes
 UMask=0077`;
 
-/** Restrictions of everything that only the sandboxes of a runner's work need. */
+/** Restrictions that would break the sandboxes of a runner's work, so the runner does not have them. */
 const TIGHTER = `ProtectKernelTunables=yes
 ProtectKernelLogs=yes
 ProtectControlGroups=yes
@@ -216,12 +216,12 @@ function dataCredentials({ keyFile, databasePasswordFile }: UnitSettings["creden
   );
 }
 
-/** Returns the lines that hand a file to the service; none where no file is named. */
+/** Returns the lines that pass a file to the service; none when no file is named. */
 function credential(setting: string, name: string, path: string): string {
   return path === "" ? "" : `LoadCredential=${name}:${path}\nEnvironment=${setting}=%d/${name}\n`;
 }
 
-/** Returns a path as an argument of a unit's command line. */
+/** Quotes a path as an argument of a unit's command line. */
 function quoted(path: string): string {
   const escaped = path.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /[\s"'\\;]/.test(escaped) ? `"${escaped.replace(/["\\]/g, "\\$&")}"` : escaped;
