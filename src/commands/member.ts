@@ -144,11 +144,7 @@ async function changeMember(
   }
 }
 
-/**
- * Requires that no other organization has sole control over an address.
- *
- * @throws StartError
- */
+/** Requires that no other organization's SCIM controls the account's address. @throws StartError */
 async function requireOwnAddress(db: Reader, { organizationId }: Scope, email: string): Promise<void> {
   const setBy = (await findAccountByEmail(db, email))?.scim_organization_id ?? organizationId;
   if (setBy === organizationId) return;

@@ -23,7 +23,7 @@ import { call, readPages } from "./call.ts";
 import { enumWords, jsonText, printable, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
-/** The states by their names on the command line. */
+/** The states by name on the command line. */
 export const STATES = {
   pending: ApprovalState.PENDING,
   approved: ApprovalState.APPROVED,
@@ -33,14 +33,14 @@ export const STATES = {
 } as const;
 export type StateName = keyof typeof STATES;
 
-/** Which approvals to list. */
+/** Selects the approvals to list. */
 export interface ApprovalFilter {
   readonly states: readonly StateName[];
   /** Ids of agent runs; empty for all. */
   readonly runs: readonly string[];
-  /** Ids of executions of workflows; empty for all. */
+  /** Ids of workflow executions; empty for all. */
   readonly workflowExecutions: readonly string[];
-  /** The most approvals to list. */
+  /** The maximum number of approvals to list. */
   readonly limit: number;
 }
 
@@ -70,20 +70,21 @@ export async function getApproval(access: ServerAccess, approvalId: string): Pro
   return present(approval);
 }
 
-/** A decision, and the approval that it is about. */
+/** A decision and its approval. */
 export interface GivenDecision {
   readonly approved: boolean;
-  /** Digest of what was looked at; undefined reads the approval and decides what it says. */
+  /** Digest of the reviewed request; undefined to read the approval and decide its current request. */
   readonly digest: string | undefined;
   readonly option: string | undefined;
-  /** JSON of the answer to a question. */
+  /** The answer to a question, as JSON. */
   readonly answer: string | undefined;
   readonly reason: string | undefined;
 }
 
 /**
  * Decides an approval.
- * @returns the approval after it
+ *
+ * @returns the approval after the decision
  * @throws StartError
  */
 export async function decideApproval(
@@ -111,8 +112,9 @@ export async function decideApproval(
 
 /**
  * Returns the one approval that a run waits for.
- * @param digest that of what was looked at; undefined for whatever it waits for
- * @throws StartError when it waits for none, for several, or for something else
+ *
+ * @param digest digest of the reviewed request; undefined for any request
+ * @throws StartError when the run waits for none, for several, or for a different request
  */
 export async function approvalOfRun(
   access: ServerAccess,
@@ -125,14 +127,14 @@ export async function approvalOfRun(
   const [approval, ...others] = waiting.filter((each) => digest === undefined || each.digest === digest);
   if (!approval && waiting.length > 0) throw staleDigest(list);
   if (!approval) throw new StartError(`the run ${run} waits for no approval`);
-  // The digest of equal requests is the same.
+  // Equal requests have the same digest.
   if (others.length === 0) return approval;
   throw new StartError(
     `the run ${run} waits for ${others.length + 1} approvals: ${list} shows them, chartroom approval approve ID decides one`,
   );
 }
 
-/** Asks the person at the terminal. @returns whether the answer was yes */
+/** Asks the person at the terminal for confirmation. @returns whether the answer was yes */
 export async function confirm(
   { input, output }: Pick<Terminal, "input" | "output">,
   question: string,
@@ -169,7 +171,7 @@ export function approvalTable(approvals: readonly Approval[], maxWidth?: number)
   );
 }
 
-/** Returns an approval for people: all that is known of it. */
+/** Returns an approval with all its details, as text for people. */
 export function approvalText(approval: Approval): string {
   const { asker, options, decisions, deciders } = approval;
   const facts: readonly (readonly [string, string])[] = [
@@ -216,7 +218,7 @@ export function approvalJson(approval: Approval): string {
   return jsonText(toJson(ApprovalSchema, approval));
 }
 
-/** Returns a sentence that says what a decision has led to. */
+/** Returns a sentence about the effect of a decision. */
 export function decisionText({ id, state, deciders, decisions, digest }: Approval): string {
   if (state !== ApprovalState.PENDING) return `${enumWords(ApprovalState[state])} ${id}, digest ${digest}\n`;
   const approvals = decisions.filter(({ approved }) => approved).length;

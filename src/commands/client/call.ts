@@ -5,13 +5,13 @@ import { ExitCode, StartError } from "../start-error.ts";
 import { argumentWords } from "../terminal/argument-words.ts";
 import type { ServerAccess } from "./server-access.ts";
 
-/** Longest time of one call, in milliseconds: a person waits at the terminal. */
+/** Timeout of one call, in milliseconds: a person is waiting. */
 const CALL_MS = 60_000;
 
-/** The header of answers to a token in its last 7 days: when it ends, as an RFC 3339 timestamp (docs/sign-in.md). */
+/** The header of responses to a token in its last 7 days: its expiry as an RFC 3339 timestamp (docs/sign-in.md). */
 const TOKEN_END_HEADER = "token-expires-at";
 
-/** The most elements of one page (contract, PaginationRequest.page_size). */
+/** The maximum page size (contract, PaginationRequest.page_size). */
 const PAGE = 100;
 
 /**
@@ -27,13 +27,13 @@ export async function call<T>(
   try {
     return await make({ ...optionsOf(access), timeoutMs });
   } catch (error) {
-    // The headers of an answer that is an error are its metadata.
+    // The headers of an error response are its metadata.
     noteEnd(access, ConnectError.from(error).metadata);
     throw failureOf(error, access);
   }
 }
 
-/** Makes one call with an idempotency key of its own: sent again, it does nothing twice. @throws StartError as call */
+/** Makes one call with an idempotency key, so that a retry does nothing twice. @throws StartError as {@link call} */
 export function keyedCall<T>(access: ServerAccess, make: (options: CallOptions) => Promise<T>): Promise<T> {
   const key = randomUUID();
   return call(access, (options) =>
@@ -41,7 +41,7 @@ export function keyedCall<T>(access: ServerAccess, make: (options: CallOptions) 
   );
 }
 
-/** Returns the options of a call as the owner of the token, whose end the answer may announce. */
+/** Returns the options of a call as the owner of the token. The response may announce the token's expiry. */
 export function optionsOf(access: ServerAccess): CallOptions {
   return {
     headers: { authorization: `Bearer ${access.token}` },
@@ -54,7 +54,7 @@ function noteEnd({ noteTokenEnd }: ServerAccess, headers: Headers): void {
   if (!Number.isNaN(endsAt.getTime())) noteTokenEnd?.(endsAt);
 }
 
-/** Returns the error of a failed call for the person at the terminal, with its exit code. */
+/** Converts the error of a failed call for the person at the terminal, with its exit code. */
 export function failureOf(
   error: unknown,
   { server, tokenRemedy }: Pick<ServerAccess, "server" | "tokenRemedy">,
@@ -66,7 +66,7 @@ export function failureOf(
 function sentenceOf(error: unknown, message: string, server: string): string {
   if (isUnreachable(error)) return `the server ${server} cannot be reached: ${unreachableText(message)}`;
   const { rawMessage } = ConnectError.from(error);
-  // Of a server that has sent no error of its own: the library has made one of the status.
+  // The server sent no error of its own; the library made one from the status.
   if (/^HTTP 50[234]$/.test(rawMessage))
     return `the server ${server} cannot be reached: what is in front of it says ${rawMessage}`;
   const isUnknown = rawMessage.startsWith("no operation is served under this path");
@@ -76,12 +76,12 @@ function sentenceOf(error: unknown, message: string, server: string): string {
   return argumentWords(message);
 }
 
-/** Returns the sentence about an address where something else answers. */
+/** Returns the sentence about an address where another service answers. */
 export function foreignText(server: string): string {
   return `${server} does not answer like a Chartroom server: name the server, without a path of its console or its API, by --server`;
 }
 
-/** Returns whether something has answered the call that does not speak the protocol: the library has found that out. */
+/** Returns whether something answered that does not speak the protocol, as the library has detected. */
 function isForeign(error: unknown): boolean {
   const { code, rawMessage } = ConnectError.from(error);
   return [Code.Internal, Code.Unknown].includes(code) && NOT_THE_PROTOCOL.test(rawMessage);
@@ -89,9 +89,9 @@ function isForeign(error: unknown): boolean {
 
 const NOT_THE_PROTOCOL = /^(unsupported content type |parse binary: )/;
 
-/** Returns whether the same call may succeed later: the server is unreachable, or busy. */
+/** Returns whether the same call may succeed later: the server is unreachable or busy. */
 export function isTemporary(error: unknown): boolean {
-  // A mistake that the command itself has found, such as an unknown id.
+  // The command itself found the mistake, such as an unknown id.
   if (error instanceof StartError || isForeign(error)) return false;
   return [Code.Unavailable, Code.DeadlineExceeded, Code.Aborted, Code.Internal, Code.Unknown].includes(
     ConnectError.from(error).code,
@@ -100,7 +100,8 @@ export function isTemporary(error: unknown): boolean {
 
 /**
  * Returns the message of an error for the person at the terminal.
- * @param tokenRemedy what to do about a token that does not hold
+ *
+ * @param tokenRemedy the advice about an invalid token
  */
 export function messageOf(error: unknown, tokenRemedy = "chartroom login"): string {
   if (!(error instanceof ConnectError)) return (error as Error).message;
@@ -109,20 +110,21 @@ export function messageOf(error: unknown, tokenRemedy = "chartroom login"): stri
   return error.rawMessage;
 }
 
-/** Returns whether the server refused a call since what it names is not there. */
+/** Returns whether the server refused a call because the resource does not exist. */
 export function isNotFound(error: unknown): boolean {
   return error instanceof StartError && ConnectError.from(error.cause).code === Code.NotFound;
 }
 
-/** Returns whether the server refused a call since it is not for the caller. */
+/** Returns whether the server refused a call because the caller lacks the permission. */
 export function isPermissionDenied(error: unknown): boolean {
   return error instanceof StartError && ConnectError.from(error.cause).code === Code.PermissionDenied;
 }
 
 /**
  * Reads a list page by page.
- * @param limit the most elements to return
- * @param readPage reads one page of {@link call}'s list
+ *
+ * @param limit the maximum number of elements to return
+ * @param readPage reads one page
  */
 export async function readPages<T>(
   limit: number,
@@ -166,7 +168,7 @@ function unauthenticatedText(error: ConnectError): string {
   return detail ? `the token ended at ${detail.metadata.expired_at}` : "the token does not hold";
 }
 
-/** Returns the reason of a failed connection in words; OpenSSL's own name files of its source. */
+/** Returns the reason of a failed connection as text; OpenSSL's own text names its source files. */
 function unreachableText(message: string): string {
   if (message.includes("wrong version number")) return "it does not speak TLS there: try http://";
   if (message.includes("ECONNREFUSED"))
@@ -182,7 +184,7 @@ function unreachableText(message: string): string {
   return message;
 }
 
-/** Tells an error of the connection, which has a cause, from one that the server sent. */
+/** Returns whether an error is a connection error, which has a cause, rather than one that the server sent. */
 function isUnreachable(error: unknown): boolean {
   return isTemporary(error) && (error as ConnectError).cause !== undefined;
 }

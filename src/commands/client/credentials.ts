@@ -6,19 +6,19 @@ import type { Environment } from "../../config/settings.ts";
 import { makeFolder, writeProblem } from "../folders/file-access.ts";
 import { StartError } from "../start-error.ts";
 
-/** The access tokens of one user of the machine, as the credentials file holds them. */
+/** The access tokens of one user of the machine; the content of the credentials file. */
 export interface Credentials {
-  /** URL of the server of the last login; empty for none. */
+  /** URL of the last login's server; empty for none. */
   readonly server: string;
-  /** Tokens by the URLs of their servers. */
+  /** Tokens by server URL. */
   readonly tokens: Readonly<Record<string, string>>;
 }
 
 const NONE: Credentials = { server: "", tokens: {} };
 
 /**
- * Returns the path of the credentials file: in `XDG_CONFIG_HOME`, or in `~/.config` where that is unset or relative, as
- * the XDG Base Directory Specification says. It need not exist.
+ * Returns the path of the credentials file: in `XDG_CONFIG_HOME`, or in `~/.config` if that is unset or relative (XDG
+ * Base Directory Specification). It need not exist.
  */
 export function credentialsFile({ XDG_CONFIG_HOME: configHome = "", HOME: home = "" }: Environment): string {
   const parent = isAbsolute(configHome) ? configHome : join(home || homedir(), ".config");
@@ -26,8 +26,9 @@ export function credentialsFile({ XDG_CONFIG_HOME: configHome = "", HOME: home =
 }
 
 /**
- * Reads the credentials file; without one there are no credentials.
- * @throws StartError for a file that others can read, or that is none
+ * Reads the credentials file; returns no credentials if there is none.
+ *
+ * @throws StartError for a file that others can read, or with other content
  */
 export function readCredentials(file: string): Credentials {
   let text: string;
@@ -60,7 +61,8 @@ function parse(text: string): Credentials | undefined {
 }
 
 /**
- * Replaces the credentials file in one step; only its owner can read it.
+ * Replaces the credentials file atomically; only its owner can read it.
+ *
  * @throws StartError when it cannot be written
  */
 export function writeCredentials(file: string, credentials: Credentials): void {

@@ -4,31 +4,31 @@ import { ExitCode, StartError } from "../start-error.ts";
 import { foreignText } from "./call.ts";
 import { printable } from "./printable.ts";
 
-/** Asks a server for a token that a person allows (RFC 8628). */
+/** A request to a server for a token that a person approves (RFC 8628). */
 export interface DeviceRequest {
   readonly server: string;
-  /** Shows the address, the code and how long it holds. */
+  /** Shows the address, the code and its remaining time. */
   readonly output: Writable & { readonly isTTY?: boolean };
-  /** The name that the person sees. */
+  /** The machine's name, shown to the person. */
   readonly machine: string;
 }
 
-/** The answer of the server, as far as it is well-formed. */
+/** The well-formed parts of the server's response. */
 interface Answer {
   readonly status: number;
   text(name: string): string;
-  /** Returns a number of seconds between 1 and a most; that without one. */
+  /** Returns a number of seconds from 1 to `most`; `most` when it is missing. */
   seconds(name: string, most: number): number;
 }
 
-/** Longest time of one request, in milliseconds. */
+/** Timeout of one request, in milliseconds. */
 const REQUEST_MS = 30_000;
 
-/** The most that a server can have a device wait between two questions, and in all, in seconds. */
+/** Upper limits on the server's poll interval and total time, in seconds. */
 const MAX_INTERVAL_SECONDS = 60;
 const MAX_VALID_SECONDS = 3_600;
 
-/** The time that RFC 8628, 3.5 has a device add after a question that came too early, in seconds. */
+/** Seconds to add to the poll interval after `slow_down` (RFC 8628, 3.5). */
 const SLOWER_SECONDS = 5;
 
 const ENDED: Readonly<Record<string, string>> = {
@@ -38,8 +38,9 @@ const ENDED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Gets a token that a person allows in a browser, of this machine or another; nothing is opened.
- * @throws StartError when the person refuses, or nobody allows it in time
+ * Gets a token that a person approves in a browser on any machine. Opens no browser.
+ *
+ * @throws StartError when the person refuses, or nobody approves in time
  */
 export async function askForToken({ server, output, machine }: DeviceRequest): Promise<string> {
   const begun = await send(server, "authorize", { client_id: "chartroom", machine });
@@ -66,13 +67,13 @@ export async function askForToken({ server, output, machine }: DeviceRequest): P
   }
 }
 
-/** Asks whether the person has decided; undefined where the server cannot be asked now. */
+/** Asks whether the person has decided; undefined when the server is unavailable. */
 async function ask(server: string, device_code: string): Promise<Answer | undefined> {
   const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
   try {
     return await send(server, "token", { client_id: "chartroom", grant_type, device_code });
   } catch {
-    // It may be starting; the code tells how long that is worth a try.
+    // The server may be starting; the code's lifetime limits the retries.
     return undefined;
   }
 }
@@ -113,7 +114,7 @@ function refusalOf(answer: Answer, server: string): StartError {
   return new StartError(message, { exitCode: ExitCode.refused });
 }
 
-/** Shows how long the code holds: on a terminal each minute on the same line, elsewhere once. */
+/** Shows how long the code is valid: at a terminal each minute on the same line, elsewhere once. */
 function showProgress(output: DeviceRequest["output"], endsAt: number) {
   const line = () => {
     const minutes = Math.max(1, Math.ceil((endsAt - performance.now()) / 60_000));

@@ -10,7 +10,7 @@ import { call } from "./call.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
 import { askForToken } from "./device-login.ts";
 
-/** Advice for a token that was given to log in with. */
+/** Advice about a token entered at login. */
 const WHOLE_TOKEN =
   "give one of this server, whole and as it was shown; chartroom token create makes another";
 
@@ -18,17 +18,19 @@ export interface LoginOptions {
   readonly server: string;
   /** Path of the credentials file. */
   readonly file: string;
-  /** The input of the token: a terminal, which does not show it, or a pipe. */
+  /** Where the token is read: a terminal, which does not show it, or a pipe. */
   readonly input: Readable & { readonly isTTY?: boolean };
   readonly output: Writable;
-  /** True to have a person allow a token in a browser; it is read from the input otherwise. */
+  /** True to let a person approve a token in a browser; otherwise it is read from the input. */
   readonly isDevice: boolean;
 }
 
 /**
- * Gets an access token from a person who allows it in a browser, or reads one, asks the server whose it is, and stores it for later commands.
+ * Gets an access token that a person approves in a browser, or reads one. Asks the server for its owner and stores it
+ * for later commands.
+ *
  * @returns a line that says who has logged in
- * @throws StartError when there is no token, or it does not hold
+ * @throws StartError when there is no token, or it is invalid
  */
 export async function logIn({ server, file, input, output, isDevice }: LoginOptions): Promise<string> {
   const stored = readCredentials(file);
@@ -46,7 +48,7 @@ export async function logIn({ server, file, input, output, isDevice }: LoginOpti
   return `logged in to ${server} as ${kind} ${subject?.id} of organization ${organizationId}\n`;
 }
 
-/** Removes the token of a server from the credentials file. The token stays valid. */
+/** Removes a server's token from the credentials file. The token stays valid. */
 export function logOut({ server, file }: Pick<LoginOptions, "server" | "file">): string {
   const { tokens, server: last } = readCredentials(file);
   if (tokens[server] === undefined) return `there was no login to ${server}\n`;
@@ -57,10 +59,10 @@ export function logOut({ server, file }: Pick<LoginOptions, "server" | "file">):
 
 async function readToken(input: LoginOptions["input"], output: Writable, server: string): Promise<string> {
   const isTyped = input.isTTY === true;
-  // What readline would show again of the typed line is the token.
+  // Readline would print the typed token.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input, ...(isTyped && { output: nowhere, terminal: true }) });
-  // After readline has switched the terminal's own echo off.
+  // After readline has switched off the terminal's echo.
   if (isTyped) output.write(`Access token for ${server}: `);
   try {
     for await (const line of lines) return line;

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Shows a text and returns what was printed and what the pager got, with its LESS. */
+/** Shows a text; returns what was printed, and the pager's input and LESS variable. */
 async function shown(text: string, env: Record<string, string>, isTerminal = true) {
   let printed = "";
   const output = {

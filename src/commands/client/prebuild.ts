@@ -20,13 +20,13 @@ const prebuildsOf = ({ server }: ServerAccess) => createClient(PrebuildService, 
 /** A prebuild to make. */
 export interface NewPrebuild {
   readonly projectId: string;
-  /** Default the first class of the project's prebuild configuration. */
+  /** Default: the first class of the project's prebuild configuration. */
   readonly environmentClassId?: string | undefined;
-  /** Default that of the project's prebuild configuration. */
+  /** Default: the timeout of the project's prebuild configuration. */
   readonly timeoutSeconds?: number | undefined;
 }
 
-/** Has a prebuild made, and returns its id. @throws StartError */
+/** Creates a prebuild and returns its id. @throws StartError */
 export async function createPrebuild(
   access: ServerAccess,
   { projectId, environmentClassId, timeoutSeconds }: NewPrebuild,
@@ -44,7 +44,7 @@ export async function createPrebuild(
   return prebuild?.id ?? "";
 }
 
-/** The phases of prebuilds by their names on the command line. */
+/** The phases of prebuilds by name on the command line. */
 export const PREBUILD_PHASES = {
   pending: PrebuildPhase.PENDING,
   running: PrebuildPhase.RUNNING,
@@ -57,7 +57,7 @@ export const PREBUILD_PHASES = {
 } as const;
 export type PrebuildPhaseName = keyof typeof PREBUILD_PHASES;
 
-/** Which prebuilds to list. */
+/** Selects the prebuilds to list. */
 export interface PrebuildFilter {
   readonly phases: readonly PrebuildPhaseName[];
   /** Ids of projects; empty for all. */
@@ -115,7 +115,7 @@ export function prebuildTable(prebuilds: readonly Prebuild[], maxWidth?: number)
   return table([...headings, "FAILURE"], rows, maxWidth);
 }
 
-/** Returns a prebuild for people: all that is known of it. */
+/** Returns a prebuild with all its details, as text for people. */
 export function prebuildText({ id, metadata, spec, status }: Prebuild): string {
   const facts: readonly (readonly [string, string])[] = [
     ["prebuild", id],

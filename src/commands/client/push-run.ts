@@ -47,15 +47,15 @@ export interface PushResult {
   readonly pullRequest?: FollowedPullRequest | undefined;
 }
 
-/** The options of following a push. */
+/** How to follow a push. */
 export interface PushProgress {
-  /** True to wait until people have decided. */
+  /** True to wait for people's decision. */
   readonly wait: boolean;
-  /** Tells what is being done, in a line that the next one replaces. */
+  /** Shows progress in a line that the next one replaces. */
   readonly tell: (line: string) => void;
 }
 
-/** Longest time of one call: within a minute the server says that the push goes on. */
+/** Timeout of one call: within a minute the server answers that the push continues. */
 const PUSH_MS = 300_000;
 const STAGES: Readonly<Record<Stage, string>> = {
   [Stage.UNSPECIFIED]: "waiting for the runner",
@@ -64,7 +64,7 @@ const STAGES: Readonly<Record<Stage, string>> = {
   [Stage.SENDING]: "sending it",
   [Stage.TAKING]: "waiting for the remote",
 };
-/** Says how the checks of a pull request ended last; nothing where there are none. */
+/** The last result of a pull request's checks in words; empty when it has none. */
 const CHECKS: Readonly<Record<Checks, string>> = {
   [Checks.UNSPECIFIED]: "",
   [Checks.NONE]: "",
@@ -72,10 +72,10 @@ const CHECKS: Readonly<Record<Checks, string>> = {
   [Checks.FAILED]: "its checks have failed",
   [Checks.PASSED]: "its checks have passed",
 };
-/** Interval at which the state of the approval is read. */
+/** Interval for polling the approval's state. */
 const POLL_INTERVAL_MS = 2_000;
 
-/** Pushes what a run has changed. @throws StartError */
+/** Pushes a run's changes. @throws StartError */
 export async function pushRun(
   access: ServerAccess,
   run: string,
@@ -95,7 +95,7 @@ export async function pushRun(
   });
 }
 
-/** Pushes what a run has changed, and opens a pull request. @throws StartError */
+/** Pushes a run's changes and opens a pull request. @throws StartError */
 export async function openPullRequestOfRun(
   access: ServerAccess,
   run: string,
@@ -120,7 +120,7 @@ export async function openPullRequestOfRun(
   });
 }
 
-/** Repeats a push that goes on until it has ended, and one that waits for an approval once that is given. */
+/** Repeats a push in progress until it ends, and one that waits for an approval once that is given. */
 async function decided(
   access: ServerAccess,
   { wait, tell }: PushProgress,
@@ -145,12 +145,12 @@ function progressText(progress: Progress | undefined): string {
   return `${STAGES[stage] ?? "pushing"}${percent > 0 ? ` (${percent} %)` : ""}`;
 }
 
-/** Returns whether a push is done; otherwise people have to approve it first. */
+/** Returns whether a push is complete; otherwise people must approve it first. */
 export function isPushed({ push }: PushResult): boolean {
   return push.state === State.DONE;
 }
 
-/** Returns what has become of a push, for people. */
+/** Returns the result of a push, as text for people. */
 export function pushText({ push, pullRequest }: PushResult): string {
   const { branch, remote, commit, approvalId } = push;
   const place = `${branch} of ${remote}`;
@@ -173,7 +173,7 @@ export function pushText({ push, pullRequest }: PushResult): string {
   return printable(lines.map((line) => (line ? `${line}\n` : "")).join(""));
 }
 
-/** Returns what has become of a push as a JSON object. */
+/** Returns the result of a push as a JSON object. */
 export function pushJson({ push, pullRequest }: PushResult): string {
   return jsonText({
     push: toJson(EnvironmentPushSchema, push),
@@ -181,7 +181,7 @@ export function pushJson({ push, pullRequest }: PushResult): string {
   });
 }
 
-/** Rethrows the error of a push; where a message for a commit is missing, with the flag that gives one. */
+/** Rethrows the error of a push. If a commit message is missing, names the flag that sets it. */
 function rethrowPushError(error: unknown): never {
   if (!(error instanceof StartError)) throw error;
   const isUncommitted = ConnectError.from(error.cause)

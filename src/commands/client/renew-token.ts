@@ -15,15 +15,16 @@ const DAY_MS = 24 * 3600 * 1000;
 
 /** Arguments of `chartroom token renew`. */
 export interface TokenRenewal {
-  /** Id of the token; undefined for the one that the command itself uses. */
+  /** Id of the token; undefined for the command's own token. */
   readonly id: string | undefined;
-  /** Days for which it is valid from now on; undefined for 30, or for 90 when it ends in more than 30. */
+  /** New validity in days from now; undefined for 30, or for 90 when it ends in more than 30. */
   readonly days: number | undefined;
 }
 
 /**
- * Renews a personal access token under the same value.
- * @throws StartError also where nothing tells which token the command itself uses
+ * Renews a personal access token and keeps its value.
+ *
+ * @throws StartError also when the command's own token cannot be identified
  */
 export async function renewToken(
   access: ServerAccess,
@@ -55,7 +56,7 @@ export async function renewToken(
   throw new StartError("the server has answered without the token");
 }
 
-/** Returns a sentence that says when a token ends now. */
+/** Returns a sentence with a token's new expiry. */
 export function renewalText({ id, expiresAt }: PersonalAccessToken): string {
   return printable(`renewed the token ${id}: it ends at ${timeOf(expiresAt)} UTC\n`);
 }
@@ -66,8 +67,9 @@ export function renewalJson(token: PersonalAccessToken): string {
 }
 
 /**
- * Returns the token that the command itself uses: the server tells its end in its last 7 days, and never its id.
- * @param endsAt its end as the server announced it; undefined where it did not
+ * Returns the command's own token. The server announces its expiry in its last 7 days, but never its id.
+ *
+ * @param endsAt the announced expiry; undefined if there was none
  */
 function ownToken(tokens: readonly PersonalAccessToken[], endsAt: Date | undefined): PersonalAccessToken {
   const fitting = endsAt ? tokens.filter((token) => endOf(token) === endsAt.getTime()) : tokens;
@@ -81,11 +83,11 @@ function ownToken(tokens: readonly PersonalAccessToken[], endsAt: Date | undefin
 function namedToken(tokens: readonly PersonalAccessToken[], id: string): PersonalAccessToken {
   const named = tokens.find((token) => token.id === id.toLowerCase());
   if (named) return named;
-  // It is not repeated: it may be the token itself.
+  // Do not repeat the value: it may be the token itself.
   throw new StartError("you have no access token with this id: give its id, not the token itself");
 }
 
-/** The server renews no token for less time than it has left. */
+/** The server does not renew a token for less time than it has left. */
 function defaultValidForMs(token: PersonalAccessToken): number {
   return endOf(token) > Date.now() + TOKEN_VALID_DEFAULT_MS ? TOKEN_VALID_MAX_MS : TOKEN_VALID_DEFAULT_MS;
 }

@@ -38,13 +38,13 @@ export function runnerTable(runners: readonly Runner[], maxWidth?: number): stri
   return table(["RUNNER", "STATE", "KIND", "VERSION", "CREATED (UTC)", "NAME"], rows, maxWidth);
 }
 
-/** Returns the phase of a runner in words, and that it gets no work where it is paused. */
+/** Returns the phase of a runner in words, with a note that a paused runner gets no work. */
 function stateOfRunner(spec: Runner["spec"], status: Runner["status"]): string {
   const phase = enumWords(RunnerPhase[status?.phase ?? 0]);
   return spec?.desiredPhase === RunnerPhase.INACTIVE ? `${phase}, paused` : phase;
 }
 
-/** A runner that was created, and the token with which its program registers once. */
+/** A new runner, and the token with which its program registers once. */
 export interface CreatedRunner {
   readonly runnerId: string;
   readonly exchangeToken: string;
@@ -85,22 +85,22 @@ export function projectTable(projects: readonly Project[], maxWidth?: number): s
   return table(["PROJECT", "CREATED (UTC)", "NAME", "SOURCE"], rows, maxWidth);
 }
 
-/** Projects of one call: few, so that a failed call leaves little in doubt. */
+/** Number of projects to create per call: few, so that a failed call leaves little in doubt. */
 const PROJECTS_PER_CALL = 20;
 
-/** A repository of a list, and the number of its line, from 1. */
+/** A repository in a list, and its line number from 1. */
 export interface ImportLine {
   readonly line: number;
   readonly remoteUri: string;
 }
 
-/** Result of the import of a list of repositories. */
+/** The result of an import. */
 export interface Import {
   readonly created: readonly Project[];
   readonly failed: readonly (ImportLine & { readonly error: string })[];
 }
 
-/** Returns the lines that name repositories: without empty ones and notes, each repository once. */
+/** Returns the lines that name repositories, each repository once; skips empty lines and comments. */
 export function importLines(text: string): ImportLine[] {
   const seen = new Set<string>();
   return text.split("\n").flatMap((each, at) => {
@@ -111,7 +111,7 @@ export function importLines(text: string): ImportLine[] {
   });
 }
 
-/** Creates a project for each repository of a list. A line that fails leaves the others alone. @throws StartError */
+/** Creates a project for each repository in a list. A failed line does not affect the others. @throws StartError */
 export async function importProjects(access: ServerAccess, text: string): Promise<Import> {
   const lines = importLines(text);
   if (lines.length === 0) throw new StartError("the list names no repository: give one address a line");
@@ -141,12 +141,12 @@ export async function importProjects(access: ServerAccess, text: string): Promis
   return { created, failed };
 }
 
-/** Returns an address as it may be printed; the server refuses one with a password. */
+/** Removes a password from an address, for printing; the server refuses such addresses. */
 function withoutPassword(remoteUri: string): string {
   return remoteUri.replace(/^([^/?#]*:\/\/[^:/?#]*):[^/?#]+@/, "$1:***@");
 }
 
-/** Returns what became of a list as JSON. */
+/** Returns the result of an import as JSON. */
 export function importJson({ created, failed }: Import): string {
   return jsonText({
     createdProjects: created.map((project) => toJson(ProjectSchema, project)),
@@ -154,14 +154,14 @@ export function importJson({ created, failed }: Import): string {
   });
 }
 
-/** Returns what failed, a line each. */
+/** Returns the failures, one per line. */
 export function importFailures({ failed }: Import): string {
   return printable(
     failed.map(({ line, remoteUri, error }) => `line ${line}: ${remoteUri}: ${error}\n`).join(""),
   );
 }
 
-/** The phases of environments by their names on the command line. */
+/** The phases of environments by name on the command line. */
 export const ENVIRONMENT_PHASES = {
   creating: EnvironmentPhase.CREATING,
   starting: EnvironmentPhase.STARTING,
@@ -173,7 +173,7 @@ export const ENVIRONMENT_PHASES = {
 } as const;
 export type EnvironmentPhaseName = keyof typeof ENVIRONMENT_PHASES;
 
-/** Which environments to list. */
+/** Selects the environments to list. */
 export interface EnvironmentFilter {
   readonly phases: readonly EnvironmentPhaseName[];
   /** Ids of projects; empty for all. */

@@ -25,17 +25,18 @@ import { call, readPages } from "./call.ts";
 import { jsonText, printable } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
-/** The contents of a review, as the command line gives it. */
+/** The content of a review from the command line. */
 export interface GivenReview {
-  /** Places such as `src/a.ts:3-5`, each before what is said about it. */
+  /** Places such as `src/a.ts:3-5`, each followed by the comment about it. */
   readonly comments: readonly string[];
   readonly summary: string | undefined;
-  /** A file with the JSON of service.v1.AgentReview, to which the others are added; undefined for none. */
+  /** A JSON file with a service.v1.AgentReview, to which the others are added; undefined for none. */
   readonly from: string | undefined;
 }
 
 /**
- * Sends a review to a run. Comments are on the present diff, unless the file says otherwise.
+ * Sends a review to a run. Comments refer to the current diff, unless the file says otherwise.
+ *
  * @returns the id of the message
  * @throws StartError
  */
@@ -65,7 +66,7 @@ async function reviewOf(file: string): Promise<AgentReview> {
   }
 }
 
-/** @throws StartError for a place in another form, or without a text */
+/** @throws StartError for a malformed place, or one without a text */
 function commentsOf(words: readonly string[]): Comment[] {
   const comments: Comment[] = [];
   for (let at = 0; at < words.length; at += 2) {
@@ -80,7 +81,7 @@ function commentsOf(words: readonly string[]): Comment[] {
   return comments;
 }
 
-/** Gives comments without a digest those of the present diffs, with the lines that they are on. */
+/** Adds the digest of the current diff, and the lines they refer to, to comments without a digest. */
 async function placeOnPresentDiff(
   access: ServerAccess,
   run: string,
@@ -123,7 +124,7 @@ async function readDiff(access: ServerAccess, environmentId: string, base: DiffB
   };
 }
 
-/** Returns the reviews that were sent to a run, in their order. @throws StartError */
+/** Returns the reviews that were sent to a run, in order. @throws StartError */
 export function listReviews(access: ServerAccess, agentExecutionId: string): Promise<AgentInput[]> {
   return readPages(Number.POSITIVE_INFINITY, async (pagination) => {
     const page = await call(access, (options) =>
@@ -133,7 +134,7 @@ export function listReviews(access: ServerAccess, agentExecutionId: string): Pro
   });
 }
 
-/** Returns one's own drafts for a run, the oldest first. @throws StartError */
+/** Returns the caller's drafts for a run, oldest first. @throws StartError */
 export function listDrafts(access: ServerAccess, agentExecutionId: string): Promise<AgentReviewDraft[]> {
   return readPages(Number.POSITIVE_INFINITY, async (pagination) => {
     const page = await call(access, (options) =>
@@ -143,7 +144,7 @@ export function listDrafts(access: ServerAccess, agentExecutionId: string): Prom
   });
 }
 
-/** Returns reviews for people: each comment with its place now, and what has become of its lines. */
+/** Returns reviews as text for people: each comment with its current place, and the state of its lines. */
 export function reviewText(inputs: readonly AgentInput[]): string {
   const texts = inputs.map((input) => {
     const parts = input.input.case === "userInput" ? input.input.value.inputs : [];

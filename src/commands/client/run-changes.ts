@@ -21,27 +21,28 @@ import { call, isNotFound, readPages } from "./call.ts";
 import { jsonText, printable, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
-/** The state that `chartroom run diff` compares a run's environment with. */
+/** What `chartroom run diff` compares a run's environment with. */
 export interface DiffChoice {
   readonly run: string;
-  /** A commit; undefined for what the environment was made from, or the last turn. */
+  /** A commit; undefined for the environment's initial state, or the last turn. */
   readonly commit: string | undefined;
   readonly lastTurn: boolean;
-  /** True if the runner looks first. */
+  /** True to make the runner refresh the diff first. */
   readonly refresh: boolean;
 }
 
 /** The files of a diff. */
 export interface RunDiff {
   readonly files: readonly EnvironmentFileDiff[];
-  /** Number of files that differ and are not among them. */
+  /** Number of further files that differ and are left out. */
   readonly leftOut: number;
-  /** Why the runner could not look, where the diff is the one that it reported last. */
+  /** Why the runner could not refresh the diff, if this is its last report. */
   readonly problem?: StartError;
 }
 
 /**
- * Reads what a run has changed. Where its runner cannot look now, that is what it reported last.
+ * Reads a run's changes, or the runner's last report if it cannot refresh them now.
+ *
  * @throws StartError
  */
 export async function readRunDiff(
@@ -61,7 +62,7 @@ export async function readRunDiff(
     return await readDiff(access, { environmentId, base, commit });
   } catch (error) {
     const changes = isUnreachable(error) ? await findChanges(access, environmentId) : undefined;
-    // Another commit is compared with by the runner alone.
+    // Only the runner can compare with another commit.
     if (!changes || !isBase(changes, commit)) throw error;
     const { message, exitCode } = error as StartError;
     const problem = `this is the diff as it was reported at ${timeOf(changes.refreshedAt)} UTC: ${message}`;
@@ -85,7 +86,7 @@ async function readDiff(
   return { files, leftOut };
 }
 
-/** Returns what was reported of an environment last; undefined when nothing was. */
+/** Returns the last report of an environment's changes; undefined when there is none. */
 async function findChanges(
   access: ServerAccess,
   environmentId: string,
@@ -100,13 +101,13 @@ async function findChanges(
   return found?.changes;
 }
 
-/** Returns whether the reported diff is the one to a commit; empty for that to what was checked out. */
+/** Returns whether the reported diff is relative to a commit; empty means the initial checkout. */
 function isBase({ repositories }: EnvironmentChanges, commit: string): boolean {
   if (commit === "") return true;
   return repositories.length === 1 && repositories[0]?.baseCommit.startsWith(commit.toLowerCase()) === true;
 }
 
-/** Returns whether the runner of an environment could not look at it. */
+/** Returns whether the environment's runner could not be reached. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof StartError)) return false;
   return ConnectError.from(error.cause)
@@ -122,8 +123,8 @@ export function diffJson({ files }: RunDiff): string {
 const [BOLD, RED, GREEN, CYAN, PLAIN] = ["\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[m"];
 
 /**
- * Returns a diff in the form of git's, without characters that would control the terminal: in names they are escaped as
- * git escapes them, in lines replaced.
+ * Returns a diff in git's format without characters that would control the terminal: in names they are escaped like
+ * git does, in lines they are replaced.
  */
 export function diffText({ files, leftOut }: RunDiff, hasColours: boolean): string {
   const paint = (colour: string, text: string) => (hasColours ? `${colour}${text}${PLAIN}` : text);
@@ -164,7 +165,7 @@ function headOf(file: EnvironmentFileDiff): string[] {
 
 const ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\" };
 
-/** Returns a path as git shows it: in quotes where a character of it is escaped. */
+/** Returns a path in git's format: quoted when a character is escaped. */
 function quoted(path: string): string {
   const octal = (character: string) =>
     [...Buffer.from(character)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
@@ -196,7 +197,7 @@ export function filesJson(files: readonly EnvironmentFile[]): string {
 
 const MARKS: Readonly<Partial<Record<What, string>>> = { [What.FOLDER]: "/", [What.LINK]: "@" };
 
-/** Returns files as a table for people: a folder ends with a slash, a link with @. */
+/** Returns files as a table for people; folders end with a slash, links with @. */
 export function filesTable(files: readonly EnvironmentFile[], maxWidth?: number): string {
   const rows = files.map(({ name, kind, sizeBytes, executable, modifiedAt }) => [
     kind === What.FILE ? String(sizeBytes) : "",
@@ -208,7 +209,8 @@ export function filesTable(files: readonly EnvironmentFile[], maxWidth?: number)
 
 /**
  * Reads a file of a run's environment.
- * @param take takes each part of it
+ *
+ * @param take receives each part
  * @throws StartError
  */
 export async function readRunFile(
@@ -232,7 +234,7 @@ function environmentsOf({ server }: ServerAccess) {
   return createClient(EnvironmentService, createHttpTransport(server));
 }
 
-/** @throws StartError for a run that has no environment */
+/** @throws StartError for a run without an environment */
 async function environmentOf(access: ServerAccess, agentExecutionId: string): Promise<string> {
   const agents = createClient(AgentService, createHttpTransport(access.server));
   const { agentExecution } = await call(access, (options) =>

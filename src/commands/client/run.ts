@@ -22,7 +22,7 @@ import { call, isNotFound, keyedCall, readPages } from "./call.ts";
 import { jsonText, timeOf } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
-/** The phases by their names on the command line. */
+/** The phases by name on the command line. */
 export const PHASES = {
   pending: Phase.PENDING,
   running: Phase.RUNNING,
@@ -39,11 +39,11 @@ export interface RunStart {
   readonly project: string | undefined;
   readonly environment: string | undefined;
   readonly url: string | undefined;
-  /** Class of the environment that is made from the URL. */
+  /** The class of an environment created from the URL. */
   readonly class: string | undefined;
   /** The first message; undefined for none. */
   readonly prompt: string | undefined;
-  /** True if its queue holds after a lost turn. */
+  /** True to hold its queue after a lost turn. */
   readonly holdAfterLostTurn?: boolean;
 }
 
@@ -64,21 +64,22 @@ export async function startRun(access: ServerAccess, start: RunStart): Promise<s
 
 /** Arguments of `chartroom run resume`. */
 export interface RunResumption {
-  /** Id of the run to go on with. */
+  /** Id of the run to continue. */
   readonly run: string;
   /** The first message; undefined for none. */
   readonly prompt: string | undefined;
 }
 
-/** A run that goes on with another. */
+/** A run that continues another one. */
 export interface ResumedRun {
   readonly id: string;
-  /** Number of the last block before its own. */
+  /** Number of the last block before its own blocks. */
   readonly earlierSequence: bigint;
 }
 
 /**
- * Starts a run that goes on with one that has stopped.
+ * Starts a run that continues a stopped one.
+ *
  * @throws StartError
  */
 export async function resumeRun(access: ServerAccess, { run, prompt }: RunResumption): Promise<ResumedRun> {
@@ -90,12 +91,13 @@ export async function resumeRun(access: ServerAccess, { run, prompt }: RunResump
 
 /** Arguments of `chartroom run fork`. */
 export interface RunFork extends RunResumption {
-  /** Number of the last block that the fork goes on with; undefined for the last there is. */
+  /** Number of the last block to include in the fork; undefined for all blocks. */
   readonly sequence: number | undefined;
 }
 
 /**
- * Starts a run that branches off another.
+ * Starts a run that branches off another one.
+ *
  * @throws StartError
  */
 export async function forkRun(
@@ -137,11 +139,11 @@ function codeContextOf({ project, environment, url, class: environmentClassId }:
   return { codeContext: { context: { case: "contextUrl", value } } };
 }
 
-/** Which runs to list. */
+/** Selects the runs to list. */
 export interface RunFilter {
   readonly phases: readonly PhaseName[];
   readonly agent: string | undefined;
-  /** The most runs to list. */
+  /** The maximum number of runs to list. */
   readonly limit: number;
 }
 
@@ -208,16 +210,16 @@ export async function sendToRun(
   const control = { case: "steerQueuedMessage", value: { userInputId: userInput.id } } as const;
   const order = { agentExecutionId, input: { case: "controlInput" as const, value: { control } } };
   await call(access, (options) => agents.sendToAgentExecution(order, options)).catch((error) => {
-    // It was delivered in the meantime.
+    // It has been delivered meanwhile.
     if (!isNotFound(error)) throw error;
   });
   return userInput.id;
 }
 
-/** A decision about a turn that was lost. */
+/** A decision about a lost turn. */
 export type LostTurnDecision = "retryTurn" | "goOn";
 
-/** Decides about the turn that a run has lost. @throws StartError */
+/** Decides about a run's lost turn. @throws StartError */
 export async function decideLostTurn(
   access: ServerAccess,
   agentExecutionId: string,
@@ -230,8 +232,9 @@ export async function decideLostTurn(
 }
 
 /**
- * Returns a sentence for an approval that was asked for in a turn which was lost: its decision reaches the agent only once
- * it is asked for that turn again. Empty for any other approval.
+ * Returns a sentence about an approval that was requested in a lost turn: its decision reaches the agent only when
+ * the agent gets that turn again. Empty for any other approval.
+ *
  * @throws StartError
  */
 export async function lostTurnNote(
@@ -253,8 +256,9 @@ export async function stopRun(access: ServerAccess, agentExecutionId: string): P
 }
 
 /**
- * Returns a text of the command line, or the whole standard input where there is none, or a dash.
- * @throws StartError for an empty one, and for a terminal in place of a text
+ * Returns the text from the command line, or all of standard input when the text is missing or a dash.
+ *
+ * @throws StartError for an empty text, and when standard input is a terminal
  */
 export async function textOf(
   given: string | undefined,

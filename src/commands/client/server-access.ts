@@ -22,21 +22,22 @@ export type ClientFlags = FlagsOf<typeof CLIENT_SETTINGS>;
 export interface ServerAccess {
   readonly server: string;
   readonly token: string;
-  /** What to do when the token does not hold; absent where it is to log in. */
+  /** The advice about an invalid token; when absent, the advice is to log in. */
   readonly tokenRemedy?: string;
-  /** Receives the end of the token from each answer in its last 7 days; absent where nobody is warned. */
+  /** Receives the token's expiry from each response in its last 7 days; absent when nobody is warned. */
   readonly noteTokenEnd?: (endsAt: Date) => void;
 }
 
-/** Returns the server that flags, the environment or the last login name. @throws ConfigError; StartError */
+/** Returns the server from the flags, the environment or the last login. @throws ConfigError; StartError */
 export function serverOf(flags: ClientFlags, env: Environment): string {
   const { server } = readSettings(CLIENT_SETTINGS, flags, env);
   return server || readCredentials(credentialsFile(env)).server || RUNNER_SETTINGS.server.default;
 }
 
 /**
- * Returns the server, with the access token from the environment or else from the login. Warns of the end of the token
- * on standard error.
+ * Returns the server and an access token, from the environment or else from the login. Warns on standard error when
+ * the token expires soon.
+ *
  * @throws ConfigError; StartError when there is no token
  */
 export function accessOf(
@@ -57,13 +58,13 @@ export function accessOf(
   );
 }
 
-/** Advice for a token of the variable, which counts before that of a login. */
+/** Advice about a token from the environment variable, which takes precedence over a login. */
 const FROM_VARIABLE = `put another one into ${TOKEN_VARIABLE}, or unset it and chartroom login`;
 
-/** Advice for the token of a service account, which cannot be renewed. */
+/** Advice about the token of a service account, which cannot be renewed. */
 export const REPLACED = "ServiceAccountService/CreateServiceAccountToken makes another one";
 
-/** Returns a function that warns of the end of a token, and says what renews it, the first time that it is called. */
+/** Returns a function that warns once about a token's expiry and says what renews it. */
 export function warnOnce(
   { server, token }: Pick<ServerAccess, "server" | "token">,
   warn: (warning: string) => void,
@@ -77,7 +78,7 @@ export function warnOnce(
   };
 }
 
-/** Returns whether a token belongs to a service account: it is replaced by another one, and never renewed. */
+/** Returns whether a token belongs to a service account: it can be replaced but not renewed. */
 export function isServiceAccountToken(token: string): boolean {
   return token.startsWith(TOKEN_PREFIXES.service_account);
 }

@@ -8,17 +8,18 @@ import { type RunView, Screen } from "../chat/screen.ts";
 import { ChatView } from "../chat/view.ts";
 
 export interface WatchOptions extends ConversationOptions {
-  /** True to return once the agent has answered everything that was sent, and waits for input. */
+  /** True to return once the agent has answered everything and waits for input. */
   readonly untilWaiting: boolean;
-  /** True for one JSON object a line, each a service.v1.WatchAgentExecutionResponse. */
+  /** True to print one service.v1.WatchAgentExecutionResponse per line as JSON. */
   readonly json: boolean;
   readonly print: (text: string) => void;
 }
 
 /**
- * Prints the output of a run from its beginning, as it comes, until the run stops.
+ * Prints the output of a run from its beginning, live, until the run stops.
+ *
  * @returns whether the run has not failed
- * @throws StartError when the run cannot be watched, or the server could not be reached for too long
+ * @throws StartError when the run cannot be watched, or the server was unreachable for too long
  */
 export async function watchRun({ untilWaiting, json, print, ...place }: WatchOptions): Promise<boolean> {
   const conversation = new ConversationClient(place);
@@ -27,7 +28,7 @@ export async function watchRun({ untilWaiting, json, print, ...place }: WatchOpt
   const answered = untilWaiting
     ? screen.untilAnswered(leaving.signal).finally(() => leaving.abort())
     : Promise.resolve();
-  // A failure reaches the code that awaits it below; until then it is no unhandled rejection.
+  // The code below awaits a failure; until then it must not be an unhandled rejection.
   answered.catch(() => undefined);
   try {
     await screen.show(leaving.signal);

@@ -17,26 +17,30 @@ import type { ServerAccess } from "./server-access.ts";
 import { actionsOf, getExecution } from "./workflow.ts";
 import { errorText, stateOfAction, stateOfExecution } from "./workflow-text.ts";
 
-/** The execution is read again at the latest then: nothing tells of changes where events are not open to the caller. */
+/**
+ * Maximum time between reads of the execution: a caller without permission for events learns of changes only this
+ * way.
+ */
 const READ_MS = 10_000;
-/** Longest pause between two attempts: a person waits at the terminal. */
+/** Maximum pause between two attempts: a person is waiting. */
 const MAX_PAUSE_MS = 5_000;
 
 export interface WatchedExecution {
   readonly executionId: string;
-  /** Time for which an unreachable server is tried again, in milliseconds. */
+  /** How long to retry an unreachable server, in milliseconds. */
   readonly retryForMs: number;
-  /** True for one JSON object a line, each a service.v1.WorkflowExecution. */
+  /** True to print one service.v1.WorkflowExecution per line as JSON. */
   readonly json: boolean;
   readonly print: (text: string) => void;
-  /** Prints what is not the result. */
+  /** Prints text that is not the result. */
   readonly note: (text: string) => void;
 }
 
 /**
- * Prints the state of an execution and of its actions, whenever it changes, until the execution ends.
+ * Prints the state of an execution and its actions whenever it changes, until the execution ends.
+ *
  * @returns whether it has succeeded
- * @throws StartError when it cannot be read, or the server could not be reached for too long
+ * @throws StartError when it cannot be read, or the server was unreachable for too long
  */
 export async function watchExecution(access: ServerAccess, watched: WatchedExecution): Promise<boolean> {
   const { executionId, retryForMs, note } = watched;
@@ -58,7 +62,7 @@ export async function watchExecution(access: ServerAccess, watched: WatchedExecu
         if (conclusion !== Conclusion.UNSPECIFIED) return conclusion === Conclusion.SUCCEEDED;
       } catch (error) {
         const isTemporary = error instanceof StartError && error.exitCode === ExitCode.unavailable;
-        // The execution was read a while before, since no change was announced.
+        // Without announced changes, the last successful read may be long ago.
         if (failures === 0) failingSince = performance.now();
         if (!isTemporary || performance.now() - failingSince >= retryForMs) throw error;
         failures += 1;
@@ -68,7 +72,7 @@ export async function watchExecution(access: ServerAccess, watched: WatchedExecu
         continue;
       }
       await Promise.race([changed, delay(READ_MS, undefined, { signal: leaving.signal })]);
-      // A stream that is refused is not asked for again at once.
+      // Do not reopen a refused stream at once.
       if (!changes.isOver() || performance.now() - openedAt < READ_MS) continue;
       openedAt = performance.now();
       changes = watchChanges(access, executionId, leaving.signal);
@@ -78,7 +82,7 @@ export async function watchExecution(access: ServerAccess, watched: WatchedExecu
   }
 }
 
-/** Tells that an execution has changed, as long as its events can be had. */
+/** Watches the events of an execution for changes, if they are available. */
 function watchChanges(access: ServerAccess, executionId: string, signal: AbortSignal) {
   let change = Promise.withResolvers<void>();
   let isOver = false;
@@ -87,7 +91,7 @@ function watchChanges(access: ServerAccess, executionId: string, signal: AbortSi
     const events = createClient(EventService, createHttpTransport(access.server));
     const scope = { case: "organization" as const, value: true };
     const { onHeader, ...options } = optionsOf(access);
-    // What changed before the stream began is read once it has begun.
+    // Read the execution once the stream has started, to catch changes before that.
     const opened = (headers: Headers) => {
       onHeader?.(headers);
       change.resolve();
@@ -105,7 +109,7 @@ function watchChanges(access: ServerAccess, executionId: string, signal: AbortSi
     });
   return {
     isOver: () => isOver,
-    /** Returns a promise for the next change from now on. */
+    /** Returns a promise that resolves at the next change. */
     next(): Promise<void> {
       change = Promise.withResolvers();
       return change.promise;

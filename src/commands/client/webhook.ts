@@ -57,7 +57,7 @@ export interface NewWebhook {
   readonly isChat: boolean;
 }
 
-/** A webhook, and the secret that its deliveries are signed with, which is shown once. */
+/** A webhook and the secret that signs its deliveries, which is shown once. */
 export interface WebhookSecret {
   readonly eventSubscriptionId: string;
   readonly secret: string;
@@ -98,14 +98,14 @@ export async function pauseWebhook(
   );
 }
 
-/** Deletes a webhook with its ledger. @throws StartError */
+/** Deletes a webhook with the record of its deliveries. @throws StartError */
 export async function deleteWebhook(access: ServerAccess, eventSubscriptionId: string): Promise<void> {
   await call(access, (options) =>
     subscriptionsOf(access).deleteEventSubscription({ eventSubscriptionId }, options),
   );
 }
 
-/** The states of deliveries by their names on the command line. */
+/** The states of deliveries by name on the command line. */
 export const DELIVERY_STATES = {
   pending: EventDeliveryState.PENDING,
   delivered: EventDeliveryState.DELIVERED,
@@ -114,7 +114,7 @@ export const DELIVERY_STATES = {
 } as const;
 export type DeliveryStateName = keyof typeof DELIVERY_STATES;
 
-/** Returns the ledger of a webhook, the newest entry first. @throws StartError */
+/** Returns the deliveries of a webhook, newest first. @throws StartError */
 export function listDeliveries(
   access: ServerAccess,
   eventSubscriptionId: string,
@@ -129,7 +129,7 @@ export function listDeliveries(
   });
 }
 
-/** Returns a ledger as a table for people. */
+/** Returns deliveries as a table for people. */
 export function deliveryTable(deliveries: readonly EventDelivery[], maxWidth?: number): string {
   if (deliveries.length === 0) return "no deliveries\n";
   const rows = deliveries.map(({ id, happenedAt, state, attempts, eventKind, resourceId }) => {
@@ -156,7 +156,7 @@ export function deliveriesJson(deliveries: readonly EventDelivery[]): string {
   return jsonText(deliveries.map((each) => toJson(EventDeliverySchema, each)));
 }
 
-/** Sends an event once more. @throws StartError */
+/** Sends an event again. @throws StartError */
 export async function redeliver(access: ServerAccess, eventDeliveryId: string): Promise<void> {
   await call(access, (options) => subscriptionsOf(access).redeliverEvent({ eventDeliveryId }, options));
 }

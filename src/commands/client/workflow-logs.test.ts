@@ -9,7 +9,7 @@ const piece = (offset: number, text: string, place: { attempt?: number; stepInde
     ...{ offset: BigInt(offset), data: Buffer.from(text) },
   });
 
-/** Returns what is printed of pieces: bytes that are missing before each, and its text. */
+/** Returns the printed text of pieces: for each, the number of missing bytes before it, and its text. */
 function printed(...pieces: readonly ReturnType<typeof piece>[]) {
   const isNew = createFilter();
   return pieces

@@ -19,20 +19,21 @@ const MAX_PAUSE_MS = 5_000;
 export interface PrintedLogs {
   /** Only this step, from 0; undefined for all. */
   readonly step: number | undefined;
-  /** True to go on until the action ends. */
+  /** True to continue until the action ends. */
   readonly follow: boolean;
-  /** True for one JSON object a line, each a service.v1.StreamActionLogsResponse. */
+  /** True to print one service.v1.StreamActionLogsResponse per line as JSON. */
   readonly json: boolean;
-  /** Time for which an unreachable server is tried again, in milliseconds. */
+  /** How long to retry an unreachable server, in milliseconds. */
   readonly retryForMs: number;
   readonly print: (text: string) => void;
-  /** Prints what is not the result. */
+  /** Prints text that is not the result. */
   readonly note: (text: string) => void;
 }
 
 /**
- * Prints what the steps of an action printed, or those of each action of an execution.
- * @param id that of the action, or of the execution
+ * Prints the logs of an action, or of each action of an execution.
+ *
+ * @param id the id of the action or of the execution
  * @throws StartError
  */
 export async function printLogs(access: ServerAccess, id: string, logs: PrintedLogs): Promise<void> {
@@ -50,7 +51,7 @@ export async function printLogs(access: ServerAccess, id: string, logs: PrintedL
   }
 }
 
-/** Reads something, and again as long as the server cannot be reached. @throws StartError after the time for it */
+/** Reads with retries while the server is unreachable. @throws StartError after the time for retries */
 async function readWithRetry<T>(
   { server }: ServerAccess,
   { retryForMs, note }: Pick<PrintedLogs, "retryForMs" | "note">,
@@ -89,7 +90,7 @@ async function actionsNamed(
   }
 }
 
-/** Prints the logs of one action. A connection that breaks is opened again, and what was printed is not repeated. */
+/** Prints the logs of one action. Reopens a broken connection and does not repeat printed text. */
 async function printAction(access: ServerAccess, id: string, logs: PrintedLogs): Promise<void> {
   const workflows = createClient(WorkflowService, createHttpTransport(access.server));
   const { step, follow, retryForMs, note } = logs;
@@ -113,7 +114,7 @@ async function printAction(access: ServerAccess, id: string, logs: PrintedLogs):
       return;
     } catch (error) {
       const now = performance.now();
-      // A stream that was open for a while had reached the server, also where the step printed nothing for hours.
+      // A stream that was open for a while had reached the server, even if the step printed nothing for hours.
       if (now - openedAt >= MAX_PAUSE_MS) failures = 0;
       if (failures === 0) failingSince = now;
       if (!isTemporary(error) || now - failingSince >= retryForMs) throw failureOf(error, access);
@@ -126,8 +127,8 @@ async function printAction(access: ServerAccess, id: string, logs: PrintedLogs):
 }
 
 /**
- * Returns a function that tells pieces that were not there yet, for streams that begin again: pieces may be cut
- * elsewhere then, since the middle of a long log goes. It takes from a piece the bytes that were there.
+ * Returns a function that recognises new pieces of a restarted stream and removes known bytes from them. Pieces may
+ * be cut differently after a restart, because the middle of a long log is discarded.
  */
 export function createFilter(): (piece: StreamActionLogsResponse) => boolean {
   let last = { attempt: -1, stepIndex: -1, end: 0n };
@@ -153,12 +154,15 @@ function jsonShow(print: (text: string) => void) {
     print(`${toJsonString(StreamActionLogsResponseSchema, piece)}\n`);
 }
 
-/** Returns a function that prints pieces as text, with lines that end alike, and without what would control a terminal. */
+/**
+ * Returns a function that prints pieces as text with uniform line endings and without characters that control a
+ * terminal.
+ */
 export function textShow(print: (text: string) => void) {
   let attempt: number | undefined;
   let decoder = new TextDecoder();
   let step: number | undefined;
-  /** A carriage return at the end of the last piece: the line feed behind it may come with the next. */
+  /** A carriage return at the end of the last piece; the next piece may start with its line feed. */
   let held = "";
   const flush = () => {
     print(printable(held));
@@ -168,7 +172,7 @@ export function textShow(print: (text: string) => void) {
     const isSameStep = piece.attempt === attempt && piece.stepIndex === step;
     if (!isSameStep || piece.leftOutBytes > 0n) flush();
     if (attempt !== undefined && piece.attempt !== attempt) print(`-- attempt ${piece.attempt}\n`);
-    // A piece may end within a character, a step may not.
+    // A piece may end in the middle of a character; a step may not.
     if (!isSameStep) decoder = new TextDecoder();
     attempt = piece.attempt;
     step = piece.stepIndex;

@@ -32,7 +32,7 @@ export function workflowsJson(workflows: readonly Workflow[]): string {
   return jsonText(workflows.map((workflow) => toJson(WorkflowSchema, workflow)));
 }
 
-/** Returns what was found for people. */
+/** Returns a found workflow or execution, as text for people. */
 export function shownText(shown: Shown, maxWidth?: number): string {
   if ("execution" in shown) return executionText(shown.execution) + actionTable(shown.actions, maxWidth);
   const { id, metadata, spec, webhookUrl } = shown.workflow;
@@ -99,7 +99,7 @@ function actionTable(actions: readonly WorkflowExecutionAction[], maxWidth?: num
   return table(["ACTION", "STATE", "STEPS", "NAME", "FAILURE"], rows, maxWidth);
 }
 
-/** Returns errors in a sentence each. */
+/** Returns errors, one sentence each. */
 export function errorText(errors: readonly WorkflowError[]): string {
   return errors.map(({ message }) => message).join("; ");
 }

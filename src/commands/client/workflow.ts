@@ -7,7 +7,7 @@ import { StartError } from "../start-error.ts";
 import { call, isNotFound, keyedCall, readPages } from "./call.ts";
 import type { ServerAccess } from "./server-access.ts";
 
-/** Executions that `workflow show` lists of a workflow. */
+/** Maximum number of a workflow's executions that `workflow show` lists. */
 const SHOWN_EXECUTIONS = 10;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -30,7 +30,7 @@ export type Shown =
   | { readonly workflow: Workflow; readonly executions: readonly WorkflowExecution[] }
   | { readonly execution: WorkflowExecution; readonly actions: readonly WorkflowExecutionAction[] };
 
-/** Finds what a name or an id means. @throws StartError */
+/** Finds the workflow or execution with a name or id. @throws StartError */
 export async function findShown(access: ServerAccess, named: string): Promise<Shown> {
   const workflow = await workflowOf(access, named).catch((error) => {
     if (UUID.test(named) && isNotFound(error)) return undefined;
@@ -45,7 +45,7 @@ export async function findShown(access: ServerAccess, named: string): Promise<Sh
 export interface WorkflowStart {
   /** Each `key=value`. */
   readonly parameter: readonly string[];
-  /** Targets in place of those of the workflow; both empty to keep the workflow's. */
+  /** Targets that replace the workflow's; both empty to keep the workflow's. */
   readonly repository: readonly string[];
   readonly project: readonly string[];
 }
@@ -84,7 +84,8 @@ export async function cancelExecution(access: ServerAccess, workflowExecutionId:
 }
 
 /**
- * Does the failed actions of an execution again.
+ * Retries the failed actions of an execution.
+ *
  * @returns the id of the new execution
  * @throws StartError
  */
@@ -128,7 +129,7 @@ function executionsOf(access: ServerAccess, workflowId: string): Promise<Workflo
   });
 }
 
-/** @throws StartError when no workflow has this name or id, or several have the name */
+/** @throws StartError when no workflow has this name or id, or several have this name */
 async function workflowOf(access: ServerAccess, named: string): Promise<Workflow> {
   if (UUID.test(named)) {
     const { workflow } = await call(access, (options) =>
