@@ -48,7 +48,6 @@ export function addAgent(config: DataConfig, { form, ...options }: AgentOptions)
 
 /**
  * Makes an agent the default for requests that name no agent.
- *
  * @throws StartError
  */
 export function makeDefault(config: DataConfig, options: AgentName): Promise<string> {
@@ -60,7 +59,6 @@ export function makeDefault(config: DataConfig, options: AgentName): Promise<str
 
 /**
  * Removes a registered agent.
- *
  * @throws StartError
  */
 export function removeAgent(config: DataConfig, options: AgentName): Promise<string> {

@@ -62,11 +62,7 @@ There is no organization any more: make one with "chartroom organization create"
 
 `;
 
-/**
- * Writes the first token to the file in the settings, or includes it in the output.
- *
- * @returns the text to print
- */
+/** Writes the first token to the file in the settings, or includes it in the output. @returns the text to print */
 export async function deliverFirstTokens(file: string, url: string, first: FirstTokens): Promise<string> {
   if (file === "") return welcome(url, first);
   await writeFile(file, `${first.token}\n`, { mode: 0o600, flag: "wx" }).catch((error) => {

@@ -91,11 +91,7 @@ export async function openExistingData(config: DataConfig, options: OpenOptions 
   throw new StartError(`there is nothing in ${placeOf(config)}: start the server once`);
 }
 
-/**
- * Requires a database in the data folder, unless the settings name another one.
- *
- * @throws StartError
- */
+/** Requires a database in the data folder, unless the settings name another one. @throws StartError */
 function requireDatabase(config: DataConfig): void {
   requireWhole(config);
   if (config.databaseUrl || existsSync(join(config.dataDir, DATABASE_FILE))) return;
@@ -108,11 +104,7 @@ function requireWhole({ dataDir, databaseUrl }: DataConfig): void {
   if (lost) throw new StartError(`${lost.what}: ${lost.advice}`);
 }
 
-/**
- * Requires that a database without an organization never had one.
- *
- * @throws StartError
- */
+/** Requires that a database without an organization never had one. @throws StartError */
 export async function requireBeginning({ dataDir, databaseUrl }: DataConfig, db: Reader): Promise<void> {
   if (databaseUrl || !hasHadServer(dataDir) || (await hadOrganization(db))) return;
   const { what, advice } = emptiedData(dataDir, SERVER_URL_FILE);

@@ -13,7 +13,6 @@ export class InUse extends StartError {}
 /**
  * Opens the PostgreSQL database in the settings. Loads its driver only here, because most installations do not need
  * it.
- *
  * @throws InUse; StartError with a sentence about what is wrong with the database or its address
  */
 export async function openDatabase(
@@ -31,11 +30,7 @@ export async function openDatabase(
   );
 }
 
-/**
- * Returns the address of the database in the settings.
- *
- * @throws StartError when the password cannot be read
- */
+/** Returns the address of the database in the settings. @throws StartError when the password cannot be read */
 export function addressOf(config: DataConfig): DatabaseAddress {
   try {
     return { url: config.databaseUrl, password: databasePassword(config.databasePasswordFile) };
@@ -46,7 +41,6 @@ export function addressOf(config: DataConfig): DatabaseAddress {
 
 /**
  * Runs work on the database in the settings.
- *
  * @throws InUse; StartError with a sentence about what is wrong with the database or its address
  */
 export async function asDatabaseError<T>(config: DataConfig, work: () => Promise<T>): Promise<T> {
@@ -67,7 +61,6 @@ export async function asDatabaseError<T>(config: DataConfig, work: () => Promise
 
 /**
  * Like {@link asDatabaseError}, for work that needs exclusive use of the database.
- *
  * @throws StartError also while servers use it, with the advice to stop them
  */
 export async function aloneOnDatabase<T>(config: DataConfig, work: () => Promise<T>): Promise<T> {

@@ -115,11 +115,7 @@ function auditRetentionProblems(config: AuditRetention): string[] {
 
 type AuditRetention = Pick<Config, "auditRetention" | "auditFile" | "auditOtlpEndpoint">;
 
-/**
- * Requires another destination for audit rows before retention deletes them.
- *
- * @throws ConfigError
- */
+/** Requires another destination for audit rows before retention deletes them. @throws ConfigError */
 export function requireAuditTarget(config: AuditRetention): void {
   const problems = auditRetentionProblems(config);
   if (problems.length > 0) throw new ConfigError(problems);

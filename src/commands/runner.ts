@@ -51,11 +51,7 @@ export async function runRunner(config: RunnerConfig, terminal: Terminal): Promi
   return { ended: runner.ended.catch(rethrowRunnerError), stop: runner.stop };
 }
 
-/**
- * Returns the trusted certificate authorities; undefined for Node's own.
- *
- * @throws StartError for an unusable file
- */
+/** Returns the trusted certificate authorities; undefined for Node's own. @throws StartError for an unusable file */
 function authorities({ caFile }: RunnerConfig): readonly string[] | undefined {
   if (caFile === "") return undefined;
   try {

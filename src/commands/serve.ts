@@ -165,11 +165,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
   }
 }
 
-/**
- * Opens the log file if the settings name one.
- *
- * @throws ConfigError
- */
+/** Opens the log file if the settings name one. @throws ConfigError */
 function openLog({ logFile: path, logFileSize, logFiles: files }: Config): LogFile | undefined {
   if (path === "") return undefined;
   // On a full disk every line fails.
@@ -207,11 +203,7 @@ async function reload(
   await server.reload({ ...(providers && { providers }), ...(issuers && { machineIssuers: issuers }) });
 }
 
-/**
- * Requires that the organization of each sign-in provider exists.
- *
- * @throws StartError
- */
+/** Requires that the organization of each sign-in provider exists. @throws StartError */
 async function requireOrganizations(store: Store, providers: readonly SignInProvider[]): Promise<void> {
   for (const { id, organizationId } of providers) {
     if (await findOrganization(store.reader, { organizationId })) continue;

@@ -122,11 +122,7 @@ export function lastGoodCopy(folder: string): number | undefined {
 /** The error of a copy that exists but failed its check. */
 class FailedCopy extends StartError {}
 
-/**
- * Restores a copy and verifies the pages, references, keys and audit chains of the result.
- *
- * @throws Error
- */
+/** Restores a copy and verifies the pages, references, keys and audit chains of the result. @throws Error */
 async function check(config: DataConfig, file: string, scratch: string): Promise<void> {
   const restored = { ...config, databaseUrl: "", dataDir: scratch, keyFile: keyFileOf(config) };
   await restoreBackup(restored, file, SILENT);

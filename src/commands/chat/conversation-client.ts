@@ -118,7 +118,6 @@ export class ConversationClient {
 
   /**
    * Returns the id of the queued message with this prefix.
-   *
    * @throws StartError when none or more than one has it
    */
   async queuedId(beginning: string): Promise<string> {

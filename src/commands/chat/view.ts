@@ -56,7 +56,6 @@ export class ChatView {
 
   /**
    * Prints a block under the message that it answers.
-   *
    * @param messageOf returns the text of a message; undefined when it is unknown
    */
   block({ inputId, block }: AgentOutputBlock, messageOf: (inputId: string) => string | undefined): void {

@@ -83,7 +83,6 @@ export interface GivenDecision {
 
 /**
  * Decides an approval.
- *
  * @returns the approval after the decision
  * @throws StartError
  */
@@ -112,7 +111,6 @@ export async function decideApproval(
 
 /**
  * Returns the one approval that a run waits for.
- *
  * @param digest digest of the reviewed request; undefined for any request
  * @throws StartError when the run waits for none, for several, or for a different request
  */

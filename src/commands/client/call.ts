@@ -100,7 +100,6 @@ export function isTemporary(error: unknown): boolean {
 
 /**
  * Returns the message of an error for the person at the terminal.
- *
  * @param tokenRemedy the advice about an invalid token
  */
 export function messageOf(error: unknown, tokenRemedy = "chartroom login"): string {
@@ -122,7 +121,6 @@ export function isPermissionDenied(error: unknown): boolean {
 
 /**
  * Reads a list page by page.
- *
  * @param limit the maximum number of elements to return
  * @param readPage reads one page
  */

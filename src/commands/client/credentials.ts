@@ -27,7 +27,6 @@ export function credentialsFile({ XDG_CONFIG_HOME: configHome = "", HOME: home =
 
 /**
  * Reads the credentials file; returns no credentials if there is none.
- *
  * @throws StartError for a file that others can read, or with other content
  */
 export function readCredentials(file: string): Credentials {
@@ -62,7 +61,6 @@ function parse(text: string): Credentials | undefined {
 
 /**
  * Replaces the credentials file atomically; only its owner can read it.
- *
  * @throws StartError when it cannot be written
  */
 export function writeCredentials(file: string, credentials: Credentials): void {

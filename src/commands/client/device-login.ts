@@ -39,7 +39,6 @@ const ENDED: Readonly<Record<string, string>> = {
 
 /**
  * Gets a token that a person approves in a browser on any machine. Opens no browser.
- *
  * @throws StartError when the person refuses, or nobody approves in time
  */
 export async function askForToken({ server, output, machine }: DeviceRequest): Promise<string> {

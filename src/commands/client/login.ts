@@ -28,7 +28,6 @@ export interface LoginOptions {
 /**
  * Gets an access token that a person approves in a browser, or reads one. Asks the server for its owner and stores it
  * for later commands.
- *
  * @returns a line that says who has logged in
  * @throws StartError when there is no token, or it is invalid
  */

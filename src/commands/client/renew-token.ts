@@ -23,7 +23,6 @@ export interface TokenRenewal {
 
 /**
  * Renews a personal access token and keeps its value.
- *
  * @throws StartError also when the command's own token cannot be identified
  */
 export async function renewToken(
@@ -68,7 +67,6 @@ export function renewalJson(token: PersonalAccessToken): string {
 
 /**
  * Returns the command's own token. The server announces its expiry in its last 7 days, but never its id.
- *
  * @param endsAt the announced expiry; undefined if there was none
  */
 function ownToken(tokens: readonly PersonalAccessToken[], endsAt: Date | undefined): PersonalAccessToken {

@@ -36,7 +36,6 @@ export interface GivenReview {
 
 /**
  * Sends a review to a run. Comments refer to the current diff, unless the file says otherwise.
- *
  * @returns the id of the message
  * @throws StartError
  */

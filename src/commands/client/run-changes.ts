@@ -42,7 +42,6 @@ export interface RunDiff {
 
 /**
  * Reads a run's changes, or the runner's last report if it cannot refresh them now.
- *
  * @throws StartError
  */
 export async function readRunDiff(
@@ -209,7 +208,6 @@ export function filesTable(files: readonly EnvironmentFile[], maxWidth?: number)
 
 /**
  * Reads a file of a run's environment.
- *
  * @param take receives each part
  * @throws StartError
  */

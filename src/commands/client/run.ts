@@ -79,7 +79,6 @@ export interface ResumedRun {
 
 /**
  * Starts a run that continues a stopped one.
- *
  * @throws StartError
  */
 export async function resumeRun(access: ServerAccess, { run, prompt }: RunResumption): Promise<ResumedRun> {
@@ -97,7 +96,6 @@ export interface RunFork extends RunResumption {
 
 /**
  * Starts a run that branches off another one.
- *
  * @throws StartError
  */
 export async function forkRun(
@@ -234,7 +232,6 @@ export async function decideLostTurn(
 /**
  * Returns a sentence about an approval that was requested in a lost turn: its decision reaches the agent only when
  * the agent gets that turn again. Empty for any other approval.
- *
  * @throws StartError
  */
 export async function lostTurnNote(
@@ -257,7 +254,6 @@ export async function stopRun(access: ServerAccess, agentExecutionId: string): P
 
 /**
  * Returns the text from the command line, or all of standard input when the text is missing or a dash.
- *
  * @throws StartError for an empty text, and when standard input is a terminal
  */
 export async function textOf(

@@ -37,7 +37,6 @@ export function serverOf(flags: ClientFlags, env: Environment): string {
 /**
  * Returns the server and an access token, from the environment or else from the login. Warns on standard error when
  * the token expires soon.
- *
  * @throws ConfigError; StartError when there is no token
  */
 export function accessOf(

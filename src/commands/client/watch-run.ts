@@ -17,7 +17,6 @@ export interface WatchOptions extends ConversationOptions {
 
 /**
  * Prints the output of a run from its beginning, live, until the run stops.
- *
  * @returns whether the run has not failed
  * @throws StartError when the run cannot be watched, or the server was unreachable for too long
  */

@@ -38,7 +38,6 @@ export interface WatchedExecution {
 
 /**
  * Prints the state of an execution and its actions whenever it changes, until the execution ends.
- *
  * @returns whether it has succeeded
  * @throws StartError when it cannot be read, or the server was unreachable for too long
  */

@@ -32,7 +32,6 @@ export interface PrintedLogs {
 
 /**
  * Prints the logs of an action, or of each action of an execution.
- *
  * @param id the id of the action or of the execution
  * @throws StartError
  */

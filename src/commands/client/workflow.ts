@@ -85,7 +85,6 @@ export async function cancelExecution(access: ServerAccess, workflowExecutionId:
 
 /**
  * Retries the failed actions of an execution.
- *
  * @returns the id of the new execution
  * @throws StartError
  */

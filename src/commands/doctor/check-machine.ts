@@ -16,11 +16,7 @@ const DAY_MS = 86_400_000;
 /** A certificate that expires sooner is reported. */
 const CERTIFICATE_NOTICE_DAYS = 14;
 
-/**
- * Checks what the settings name on this machine, including the certificate.
- *
- * @param now milliseconds since 1970 UTC
- */
+/** Checks what the settings name on this machine, including the certificate. @param now milliseconds since 1970 UTC */
 export function checkSettings(config: Config, now: number): Finding[] {
   try {
     checkServeSettings(config);
@@ -56,11 +52,7 @@ export async function checkDisk(config: Config): Promise<Finding[]> {
   return [ok("disk", `${Math.floor((bavail * bsize) / 1024 ** 2)} MiB are free`)];
 }
 
-/**
- * Checks the key file.
- *
- * @returns also the ids of its keys if it can be read
- */
+/** Checks the key file. @returns also the ids of its keys if it can be read */
 export function checkKeys(config: Config): {
   readonly findings: readonly Finding[];
   readonly ids: readonly string[] | undefined;

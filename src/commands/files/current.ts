@@ -13,23 +13,23 @@ import { isObject, type Json, type JsonObject, type Path, valueAt } from "./fold
 import { type Kind, settableJson } from "./kind.ts";
 import { KINDS } from "./kinds.ts";
 
-/** The annotation that says which folder a resource belongs to. */
+/** The annotation with the folder that a resource belongs to. */
 export const OWNER_ANNOTATION = "chartroom/owner";
 
-/** A resource that the server has. */
+/** A resource on the server. */
 export interface CurrentResource {
   readonly kind: Kind;
   readonly id: string;
-  /** Empty for what an organization has one of. */
+  /** Empty for a kind that an organization has only one of. */
   readonly name: string;
   /** The folder that it belongs to; undefined for none. */
   readonly owner: string | undefined;
   readonly message: MessageShape<DescMessage>;
-  /** Its document, as a file would hold it. */
+  /** Its document as in a file. */
   readonly json: JsonObject;
 }
 
-/** Reads the resources of the kinds that files describe, without those that are being removed. @throws StartError */
+/** Reads the resources of the kinds that files describe, except those that are being removed. @throws StartError */
 export async function readCurrent(access: ServerAccess, organizationId: string): Promise<CurrentResource[]> {
   const all: CurrentResource[] = [];
   for (const kind of KINDS) {
@@ -38,7 +38,7 @@ export async function readCurrent(access: ServerAccess, organizationId: string):
       const { id = organizationId } = message as unknown as { readonly id?: string };
       const json = settableJson(kind, message);
       const owner = ownerIn(kind, json);
-      // A disabled class is one that a file may enable.
+      // A file may enable a disabled class.
       const isRemoved = kind.name !== "EnvironmentClass" && kind.isGone?.(message);
       const document = withoutServerDefaults(kind, withoutOwner(kind, json), message);
       const name = kind.nameField ? String(valueAt(json, kind.nameField) ?? "") : "";
@@ -54,9 +54,9 @@ function ownerIn({ annotationsField }: Kind, json: JsonObject): string | undefin
 }
 
 /**
- * Returns a document without what the server fills in by itself: the executor that is the creator of a workflow, and
+ * Returns a document without the values that the server fills in: a workflow's executor if that is its creator, and
  * the list of what cannot be blocked.
- * @param message the resource as the server has it; undefined for one that is to be created
+ * @param message the resource on the server; undefined for one to create
  */
 export function withoutServerDefaults(
   { name }: Kind,
@@ -73,7 +73,7 @@ export function withoutServerDefaults(
   return copy;
 }
 
-/** Returns what a file says of a resource, without the owner, which the folder says. */
+/** Returns a resource's document without the owner, which the folder specifies. */
 export function withoutOwner({ annotationsField }: Kind, json: JsonObject): JsonObject {
   const copy = structuredClone(json);
   if (!annotationsField) return copy;
@@ -83,13 +83,13 @@ export function withoutOwner({ annotationsField }: Kind, json: JsonObject): Json
   return copy;
 }
 
-/** Returns the annotations that a document says. */
+/** Returns the annotations in a document. */
 export function annotationsIn({ annotationsField }: Kind, json: JsonObject): Record<string, string> {
   const found = annotationsField && valueAt(json, annotationsField);
   return isObject(found) ? (found as Record<string, string>) : {};
 }
 
-/** Removes the objects on a path that hold nothing. */
+/** Removes the empty objects on a path. */
 function removeEmpty(json: JsonObject, path: Path): void {
   const [first, ...rest] = path;
   const name = String(first);
@@ -108,7 +108,7 @@ function listOf(
   switch (kind) {
     case "Project": {
       const client = createClient(ProjectService, transport);
-      // In the order of creation: pages by popularity may leave one out.
+      // By id, which is the order of creation: pages sorted by popularity could skip a project.
       const sort = { field: "id" };
       return readAll(
         access,

@@ -8,7 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import { isNameOf, isObject, type Json, type JsonObject, type Path } from "./folder.ts";
 
-/** Receives what is wrong with a field. */
+/** Receives a problem of a field. */
 export type Report = (path: Path, message: string) => void;
 
 const WELL_KNOWN: Readonly<Record<string, string>> = {
@@ -16,12 +16,12 @@ const WELL_KNOWN: Readonly<Record<string, string>> = {
   "google.protobuf.Timestamp": "a time, such as 2026-11-26T12:00:00Z",
 };
 
-/** Values of an enum that an error lists. */
+/** Maximum number of enum values that an error lists. */
 const LISTED_VALUES = 12;
 
 /**
- * Returns a message of its JSON; undefined where something is wrong with it, which is reported with its path. Nothing
- * that is reported repeats a value.
+ * Decodes a message from JSON. Reports problems with their path and then returns undefined. No report repeats a
+ * value.
  */
 export function decode<D extends DescMessage>(
   schema: D,

@@ -11,15 +11,15 @@ import { organizationOf } from "./plan.ts";
 import { Names } from "./references.ts";
 import { isOwner, OWNER_RULE } from "./wanted.ts";
 
-/** Resources of a server, as documents. */
+/** A server's resources as documents. */
 export interface Export {
-  /** Documents by the name of their file. */
+  /** Documents by file name. */
   readonly files: ReadonlyMap<string, readonly JsonObject[]>;
-  /** Resources that were left out, each in a sentence. */
+  /** Resources that were left out, one sentence each. */
   readonly leftOut: readonly string[];
 }
 
-/** Files of an export, by kind. */
+/** The files of an export, by kind. */
 const FILE_NAMES: Readonly<Record<string, string>> = {
   EnvironmentClass: "environment-classes.yaml",
   Group: "groups.yaml",
@@ -30,7 +30,7 @@ const FILE_NAMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns what a server has and one folder may describe: what belongs to the owner, and what belongs to none.
+ * Returns the server's resources that one folder may describe: those of the owner, and those without an owner.
  * @throws StartError
  */
 export async function readExport(access: ServerAccess, owner: string): Promise<Export> {
@@ -48,7 +48,7 @@ export async function readExport(access: ServerAccess, owner: string): Promise<E
     if (mine.length < all.length)
       leftOut.push(`${all.length - mine.length} of the kind ${kind.name} belong to other folders`);
     const counts = new Map<string, number>();
-    // One that the folder owns has the name before one that nobody owns.
+    // The folder's own resource takes a name before one without an owner.
     const owned = new Set(mine.filter((each) => each.owner === owner).map(({ name }) => name));
     const usable = mine.filter((each) => each.owner === owner || !owned.has(each.name));
     for (const { name } of usable) counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -64,15 +64,15 @@ export async function readExport(access: ServerAccess, owner: string): Promise<E
   return { files, leftOut };
 }
 
-/** Returns an export as one text of YAML. */
+/** Returns an export as one YAML text. */
 export function exportText({ files }: Export): string {
   return [...files.values()].flat().map(yamlOf).join("---\n");
 }
 
 /**
- * Writes an export into a folder, which is made.
+ * Writes an export into a folder, which is created.
  * @returns the files
- * @throws StartError for a folder with an export in it; nothing of this one is left then
+ * @throws StartError for a folder that already contains an export; removes what it wrote then
  */
 export function writeExport(
   { files }: Export,
@@ -82,7 +82,7 @@ export function writeExport(
   if (folder === "") throw new StartError("the folder has no name: name one, or none for standard output");
   if (folder === "-")
     throw new StartError("- is no folder: name none for standard output, or ./- for a folder of that name");
-  // All of it is written in one turn, and so before anything is cleaned up: an interrupt waits until it is over.
+  // All files are written synchronously, before any cleanup: an interrupt waits until they are complete.
   const allowInterrupts = whenInterrupted?.(() => `interrupted: ${folder} is written and complete`);
   const madeFolders = makeFolder(folder, 0o777);
   const written: string[] = [];
@@ -98,7 +98,7 @@ export function writeExport(
       }
     }
   } catch (error) {
-    // A part of an export would look like the whole to `apply --prune`.
+    // `apply --prune` would take a partial export for a complete one.
     for (const file of written) rmSync(file, { force: true });
     for (const made of madeFolders.toReversed()) rmdirSync(made);
     const { code } = error as NodeJS.ErrnoException;
@@ -110,15 +110,15 @@ export function writeExport(
   return written;
 }
 
-/** Characters that YAML writes as they are, although they control a terminal, end lines, or reorder and hide text. */
+/** Characters that YAML writes unescaped although they control a terminal, end lines, or reorder or hide text. */
 const CONTROLS =
   /[\u{7f}-\u{9f}\u{61c}\u{200e}\u{200f}\u{2028}-\u{202e}\u{2066}-\u{2069}\u{e0000}-\u{e007f}]/gu;
 
-/** Returns a document, with escapes for what would control the terminal. */
+/** Returns a document as YAML, with escapes for characters that control the terminal. */
 function yamlOf(json: JsonObject): string {
   const document = new Document(json);
   visit(document, {
-    // Only text in double quotes has escapes.
+    // Only double-quoted text has escapes.
     Scalar(_, scalar) {
       if (typeof scalar.value === "string" && scalar.value.search(CONTROLS) >= 0)
         scalar.type = "QUOTE_DOUBLE";

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Writes a file below the folder, and returns its path. */
+/** Writes a file below the folder and returns its path. */
 function write(name: string, text: string): string {
   const file = join(folder, name);
   mkdirSync(dirname(file), { recursive: true });
@@ -32,7 +32,7 @@ describe("a folder of files", () => {
     expect(documents.map(({ file }) => file)).toEqual([yaml, yaml, join(folder, "b.json")]);
     expect(documents.map((each) => each.lineOf(["name"]))).toEqual([2, 6, 3]);
     expect(documents.at(2)?.lineOf(["annotations", "values", "a"])).toBe(4);
-    // What is not written is where the part around it is.
+    // A missing field has the line of its parent.
     expect(documents.at(1)?.lineOf(["description"])).toBe(5);
   });
 

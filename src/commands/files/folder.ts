@@ -6,53 +6,53 @@ import { printable } from "../client/printable.ts";
 import { readText } from "../folders/file-access.ts";
 import { StartError } from "../start-error.ts";
 
-/** A value as JSON has it. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export interface JsonObject {
   [key: string]: Json;
 }
 
-/** Names of fields and positions in lists, from the top of a document on. */
+/** Field names and list positions, from the top of a document. */
 export type Path = readonly (string | number)[];
 
-/** A problem at a position of a file. */
+/** A problem in a file. */
 export interface Problem {
   readonly file: string;
-  /** From 1. */
+  /** The line, from 1. */
   readonly line: number;
-  /** The field; empty for the document. */
+  /** The field; empty for the whole document. */
   readonly field: string;
   readonly message: string;
 }
 
-/** A document of a file: one resource, or the head of the folder. */
+/** A document in a file: one resource, or the head of the folder. */
 export interface FileDocument {
-  /** The path of the file, as it was found below the one that was given. */
+  /** The path of the file, starting with the given path. */
   readonly file: string;
   readonly kind: string;
-  /** The message in JSON, as it is written, without `kind`. */
+  /** The message as JSON, as written, without `kind`. */
   readonly content: JsonObject;
-  /** Returns the line of a field, or of what is around it where the field is not written. */
+  /** Returns the line of a field, or of its parent if the field is missing. */
   lineOf(path: Path): number;
 }
 
-/** The kind of the document that says whose resources the files describe. */
+/** The kind of the document that names the owner of the resources. */
 export const FOLDER_KIND = "Folder";
 
 const EXTENSION = /\.(ya?ml|json)$/i;
-/** Aliases that a document may have: more would let a small file become a large one. */
+/** Maximum number of aliases in a document: more would let a small file expand to a large one. */
 const MAX_ALIASES = 100;
 
-/** A token or a key of ours, anywhere in a text. */
+/** A Chartroom token or key, anywhere in a text. */
 const OWN_SECRET = new RegExp(
   `\\b(${[...Object.values(TOKEN_PREFIXES), "whsec_"].join("|")})[A-Za-z0-9+/=]{8}`,
 );
-/** The address of something with the password for it. */
+/** An address that contains a password. */
 const PASSWORD = /\b[a-z][a-z0-9+.-]{0,30}:\/\/[^/?#\s:@]*:[^/?#\s@]+@/i;
 
 /**
- * Reads the documents of a folder, and of the folders in it, or of one file.
- * @throws StartError that names each file and line with a problem; a text that looks like a secret is one
+ * Reads the documents of a folder and its subfolders, or of one file.
+ * @throws StartError that names the file and line of each problem; a text that looks like a secret is a problem
  */
 export function readFolder(path: string): FileDocument[] {
   const problems: Problem[] = [];
@@ -63,7 +63,7 @@ export function readFolder(path: string): FileDocument[] {
   return documents;
 }
 
-/** Returns the error that lists problems, a line each. */
+/** Returns an error that lists problems, one per line. */
 export function problemsError(problems: readonly Problem[]): StartError {
   const lines = problems.map(({ file, line, field, message }) =>
     oneLine([`${file}:${line}:`, field && `${field}:`, message].filter(Boolean).join(" ")),
@@ -71,29 +71,32 @@ export function problemsError(problems: readonly Problem[]): StartError {
   return new StartError(lines.length === 1 ? `${lines[0]}` : `the files have problems:\n${lines.join("\n")}`);
 }
 
-/** Returns a text that may be of a file, without what would control the terminal or begin a line that looks like another. */
+/**
+ * Returns a text from a file on one line, without characters that control the terminal or start a line that looks
+ * like another problem.
+ */
 function oneLine(text: string): string {
   return printable(text).replace(/[\n\t]+/g, " ");
 }
 
-/** Returns a path as text, such as `spec.triggers[0].time`. */
+/** Formats a path, such as `spec.triggers[0].time`. */
 export function pathText(path: Path): string {
   return path
     .map((part, at) => (typeof part === "number" ? `[${part}]` : `${at > 0 ? "." : ""}${part}`))
     .join("");
 }
 
-/** Returns whether a key of a document names a field, in JSON or as the contract writes it. */
+/** Returns whether a key of a document names a field, in the JSON or the contract's form. */
 export function isNameOf(key: string, field: string): boolean {
   return key === field || camelCase(key) === field;
 }
 
-/** Returns the name in JSON of a field of the contract. */
+/** Returns the JSON name of a field in the contract. */
 export function camelCase(name: string): string {
   return name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Returns the value of a field of a document; undefined where it is not written. */
+/** Returns the value of a field in a document; undefined when it is missing. */
 export function valueAt(content: Json, path: Path): Json | undefined {
   let value: Json | undefined = content;
   for (const part of path) {
@@ -110,7 +113,7 @@ export function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Calls `visit` with each text in a value, and its path. */
+/** Calls `visit` with each text in a value and its path. */
 export function eachText(value: Json, visit: (text: string, path: Path) => void, path: Path = []): void {
   if (typeof value === "string") visit(value, path);
   else if (Array.isArray(value))
@@ -134,8 +137,8 @@ function filesIn(path: string): string[] {
 }
 
 /**
- * Returns the files of a folder and of those in it. A link is refused: followed, it might lead out of the folder or
- * around in it, and left out, what is behind it would look like removed.
+ * Returns the files of a folder and its subfolders. Refuses links: following one could lead out of the folder or in a
+ * cycle, and skipping one would make the files behind it look removed.
  */
 function filesBelow(folder: string): string[] {
   const entries = readdirSync(folder, { withFileTypes: true });
@@ -159,14 +162,14 @@ function leadsToFolder(link: string): boolean {
 function readFile(file: string, problems: Problem[]): FileDocument[] {
   const lines = new LineCounter();
   const text = readText(file);
-  // Errors without the lines that they are about: these may hold what nobody is to see.
+  // Errors must not quote lines, which may hold secrets.
   const parsed = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false });
   if (!Array.isArray(parsed)) return [];
   return parsed.flatMap((document) => {
     const lineAt = (offset: number | undefined) => Math.max(1, lines.linePos(offset ?? 0).line);
     const report = (line: number, field: string, message: string) =>
       problems.push({ file, line, field, message });
-    // A warning is of a tag that is not known, as `!env`: what follows it would be taken for the value.
+    // A warning is about an unknown tag such as `!env`; the text after it would be taken for the value.
     const [error] = [...document.errors, ...document.warnings];
     if (error) {
       report(lineAt(error.pos[0]), "", `is no YAML: ${error.message}`);
@@ -198,11 +201,11 @@ function readFile(file: string, problems: Problem[]): FileDocument[] {
   });
 }
 
-/** Returns what is read; undefined for too many aliases, and for one within what it names. */
+/** Returns the content; undefined when it has too many aliases, or an alias inside its own anchor. */
 function contentOf(read: () => Json): Json | undefined {
   try {
     const content = read();
-    // Fails for what holds itself.
+    // Fails for a value that contains itself.
     JSON.stringify(content);
     return content;
   } catch {
@@ -210,7 +213,7 @@ function contentOf(read: () => Json): Json | undefined {
   }
 }
 
-/** Returns the place in the text of a field, or of the nearest one around it. */
+/** Returns the offset in the text of a field, or of its nearest existing parent. */
 function offsetOf(contents: Node, path: Path): number | undefined {
   let found = contents.range?.[0];
   let node: unknown = contents;

@@ -4,46 +4,49 @@ import { type JsonObject, type Path, valueAt } from "./folder.ts";
 
 export type Change = NonNullable<MessageInitShape<typeof ResourceChangeSchema>["change"]>;
 
-/** Values for the changes of a resource, in addition to its message. */
+/** What a resource's changes need besides its message. */
 export interface ChangeContext {
   readonly organizationId: string;
-  /** Id of the resource; the placeholder of one that is to be created. */
+  /** Id of the resource; a placeholder for one to create. */
   readonly id: string;
-  /** Annotations that the resource is to have, the owner among them. */
+  /** The desired annotations of the resource, including the owner. */
   readonly annotations: Readonly<Record<string, string>>;
-  /** The document as it is written, names in place of ids resolved. */
+  /** The document as written, with names resolved to ids. */
   readonly content: JsonObject;
 }
 
 /** A kind of resource that files describe. */
 export interface Kind<D extends DescMessage = DescMessage> {
-  /** Name of the message, which documents give as their kind. */
+  /** Name of the message, used as the documents' kind. */
   readonly name: string;
   readonly schema: D;
-  /** Fields that a file can set; the server sets the others. */
+  /** Fields that a file can set; the server sets all others. */
   readonly fields: readonly string[];
-  /** The field with the name, by which files know a resource; undefined for what an organization has one of. */
+  /**
+   * The field with the name that identifies a resource in files; undefined for a kind that an organization has only
+   * one of.
+   */
   readonly nameField?: Path;
-  /** The field with the annotations; undefined where a resource belongs to no folder. */
+  /** The field with the annotations; undefined for a kind whose resources belong to no folder. */
   readonly annotationsField?: Path;
-  /** Fields that cannot be changed once the resource is created. */
+  /** Fields that cannot change after creation. */
   readonly immutableFields?: readonly string[];
-  /** Paths of fields in a document by the top-level fields of requests that set them, where the two differ. */
+  /** Maps top-level request fields to the paths of the document fields that they set, where the two differ. */
   readonly documentFields: Readonly<Record<string, string>>;
-  /** Values of fields that a document leaves out. */
+  /** Values of fields that a document omits. */
   readonly defaults?: JsonObject;
   create?(message: MessageShape<D>, context: ChangeContext): Change[];
   update(message: MessageShape<D>, context: ChangeContext, current: MessageShape<D>): Change[];
-  /** Absent where nothing is removed. */
+  /** Absent for a kind whose resources are never removed. */
   remove?(id: string): Change;
-  /** Returns whether there is nothing left to remove of a resource. */
+  /** Returns whether a resource needs no removal. */
   isGone?(message: MessageShape<D>): boolean;
 }
 
-/** Returns a kind among those of other messages. */
+/** Returns a kind without its message type, to list it among others. */
 export const define = <D extends DescMessage>(kind: Kind<D>): Kind => kind as unknown as Kind;
 
-/** Returns the fields of a resource that files can set, as JSON without empty ones. */
+/** Returns the fields of a resource that files can set, as JSON without empty fields. */
 export function settableJson(
   { schema, fields, defaults = {} }: Kind,
   message: MessageShape<DescMessage>,
@@ -54,7 +57,7 @@ export function settableJson(
     const path = field.split(".");
     let value = valueAt(json, path);
     const [first = ""] = path;
-    // A default that is not the contract's own: its opposite is written.
+    // The default differs from the contract's, so write the opposite.
     if (first in defaults) value = value === defaults[first] ? undefined : (value ?? !defaults[first]);
     if (value === undefined) continue;
     let holder = kept;
@@ -68,7 +71,7 @@ export function settableJson(
   return kept;
 }
 
-/** Returns the field of a document that a field of a request is about. */
+/** Returns the document field for a request field. */
 export function documentFieldOf({ documentFields }: Kind, field: string): string {
   const first = /^[^.[]*/.exec(field)?.[0] ?? "";
   return (documentFields[first] ?? first) + field.slice(first.length);

@@ -68,7 +68,7 @@ const WORKFLOW = define<typeof WorkflowSchema>({
           },
           ...(spec?.action && { action: spec.action }),
           ...(spec?.report && { report: spec.report }),
-          // Empty: its creator.
+          // Empty means the creator.
           executor: metadata?.executor ?? {},
           disabled: spec?.disabled ?? false,
           extAgentSettings: spec?.extAgentSettings ?? {},
@@ -179,7 +179,7 @@ const ORGANIZATION_POLICIES = define<typeof OrganizationPoliciesSchema>({
     .map(({ jsonName }) => jsonName)
     .filter((name) => name !== "organizationId"),
   documentFields: {},
-  // What a document leaves out stays, so that its own JSON is that of the request.
+  // Omitted fields keep their values, so the request contains the document's JSON itself.
   update(_, { organizationId, content }) {
     const json = { ...content, organizationId } as ProtobufJson;
     const request = addClearedFieldsToMask(UpdateOrganizationPoliciesRequestSchema, json) as ProtobufJson;
@@ -188,7 +188,7 @@ const ORGANIZATION_POLICIES = define<typeof OrganizationPoliciesSchema>({
   },
 });
 
-/** The kinds, in the order in which they are created: each names only what comes before it. */
+/** The kinds in order of creation: each refers only to earlier ones. */
 export const KINDS: readonly Kind[] = [
   ENVIRONMENT_CLASS,
   GROUP,

@@ -2,12 +2,12 @@ import { jsonText, printable } from "../client/printable.ts";
 import { isObject, type Json, type JsonObject } from "./folder.ts";
 import type { Action, Plan, PlannedResource } from "./plan.ts";
 
-/** Longest value of a field that is printed, in characters. */
+/** Maximum length of a printed field value, in characters. */
 const MAX_VALUE = 160;
 
 const SIGNS: Readonly<Record<Exclude<Action, "none">, string>> = { create: "+", update: "~", remove: "-" };
 
-/** Words for the part of a plan that was applied. */
+/** Words for the applied part of a plan. */
 export interface PlanWords {
   readonly create: string;
   readonly update: string;
@@ -22,7 +22,7 @@ export function hasDrift({ resources }: Plan): boolean {
   return resources.some(({ action }) => action !== "none");
 }
 
-/** Returns the differences for people: each resource with its fields, and the numbers in the last line. */
+/** Returns the differences as text for people: each resource with its fields, and the counts in the last line. */
 export function planText(plan: Plan, words: PlanWords): string {
   const changed = plan.resources.filter(({ action }) => action !== "none");
   const blocks = changed.map((each) => `${headOf(each)}\n${fieldsOf(each)}`);
@@ -44,7 +44,7 @@ export function planJson({ owner, resources }: Plan): string {
   });
 }
 
-/** Returns the resources that would be removed, a line each. */
+/** Returns the resources that would be removed, one per line. */
 export function removalText({ resources }: Plan): string {
   const removed = resources.filter(({ action }) => action === "remove");
   return printable(removed.map((each) => `${headOf(each)}\n`).join(""));
@@ -69,7 +69,7 @@ function fieldsOf({ action, before, after }: PlannedResource): string {
   return lines.join("");
 }
 
-/** Returns the values in a document by their paths. */
+/** Returns the values in a document by path. */
 function flat(json: JsonObject | undefined): Map<string, string> {
   const found = new Map<string, string>();
   const walk = (value: Json, path: string) => {
@@ -85,12 +85,15 @@ function flat(json: JsonObject | undefined): Map<string, string> {
   return found;
 }
 
-/** Returns a key, which people choose for annotations, in one line: a second one would look like another resource. */
+/**
+ * Returns a key on one line. People choose the keys of annotations, and a second line would look like another
+ * resource.
+ */
 function keyText(key: string): string {
   return /[\n\t]/.test(key) ? JSON.stringify(key) : key;
 }
 
-/** A long text keeps what tells it from another one: both ends. */
+/** Shortens a long text but keeps both ends, which distinguish it from other texts. */
 function shortened(text: string): string {
   if (text.length <= MAX_VALUE) return text;
   return `${text.slice(0, MAX_VALUE / 2)} ... ${text.slice(-MAX_VALUE / 2)} (${text.length} characters)`;

@@ -25,29 +25,29 @@ import { KINDS } from "./kinds.ts";
 import { type Named, Names } from "./references.ts";
 import { folderOf, type Matched, match, type Wanted, wantedOf } from "./wanted.ts";
 
-/** Most changes of one call (contract, ApplyChangesRequest). */
+/** Maximum number of changes in one call (contract, ApplyChangesRequest). */
 const MAX_CHANGES = 200;
 
 export type Action = "create" | "update" | "remove" | "none";
 
-/** A resource, and what is to become of it. */
+/** A resource and its planned change. */
 export interface PlannedResource {
   readonly action: Action;
   readonly kind: Kind;
   readonly name: string;
-  /** Empty for one that is to be created. */
+  /** Empty for a resource to create. */
   readonly id: string;
-  /** Absent for one that is to be removed. */
+  /** Absent for a resource to remove. */
   readonly document?: FileDocument;
-  /** The server's message before the change, with names in place of ids. */
+  /** The server's message before the change, with ids replaced by names. */
   readonly before?: JsonObject;
   readonly after?: JsonObject;
-  /** True for a resource that is as its document says, and that no folder owns. */
+  /** True for a resource that matches its document but belongs to no folder. */
   readonly isUnowned: boolean;
   readonly changes: readonly MessageInitShape<typeof ResourceChangeSchema>[];
 }
 
-/** Changes by which a server comes to match the files. */
+/** The changes that make a server match the files. */
 export interface Plan {
   readonly owner: string;
   readonly resources: readonly PlannedResource[];
@@ -55,14 +55,14 @@ export interface Plan {
 
 /** Scope of a plan. */
 export interface PlanOptions {
-  /** True to take over resources that no folder owns and that have the name of a document. */
+  /** True to take over resources that belong to no folder and have the name of a document. */
   readonly adopt: boolean;
-  /** True to remove resources that the folder owns and its files do not describe. */
+  /** True to remove resources that belong to the folder but are missing from its files. */
   readonly prune: boolean;
 }
 
 /**
- * Compares a folder with what a server has, and has the server carry the differences out and roll them back.
+ * Compares a folder with a server. The server applies the differences and rolls them back.
  * @throws StartError with the file, the line and the field of each problem
  */
 export async function makePlan(
@@ -95,8 +95,8 @@ export async function makePlan(
 }
 
 /**
- * Makes the changes of a plan, all of them or none.
- * @returns what was done: the plan, with the ids of what was created and without what was left
+ * Applies all changes of a plan, or none.
+ * @returns the applied plan, with the ids of created resources and without unchanged ones
  * @throws StartError
  */
 export async function applyPlan(
@@ -129,7 +129,10 @@ function requireNone(problems: readonly Problem[]): void {
   if (problems.length > 0) throw problemsError(problems);
 }
 
-/** Returns what documents name: each resource that a document is about is the one that has its name. */
+/**
+ * Returns the resources that documents can refer to. A resource that a document describes takes precedence over
+ * others with its name.
+ */
 function namesOf(matched: readonly Matched[], current: readonly CurrentResource[]): Named[] {
   const described = matched.map(({ kind, name, id }) => ({ kind: kind.name, name, id }));
   const others = current.map(({ kind, name, id }) => ({ kind: kind.name, name, id }));
@@ -156,18 +159,18 @@ function removal({ kind, name, id, json, message }: CurrentResource): PlannedRes
   return [{ action: "remove", kind, name, id, before: json, isUnowned: false, changes: [{ change }] }];
 }
 
-/** A change, and the resource that it is of. */
+/** A change and its resource. */
 interface SentChange {
   readonly planned: PlannedResource;
   readonly change: MessageInitShape<typeof ResourceChangeSchema>;
 }
 
-/** Returns resources without those to be removed, unless they are pruned. */
+/** Returns resources without those to remove, unless pruning. */
 function withoutUnpruned(resources: readonly PlannedResource[], prune: boolean): readonly PlannedResource[] {
   return resources.filter(({ action }) => prune || action !== "remove");
 }
 
-/** Returns the changes of resources. @throws StartError for more than one call takes */
+/** Returns the changes of resources. @throws StartError for more than fit in one call */
 function sentOf(resources: readonly PlannedResource[]): SentChange[] {
   const sent = resources.flatMap((planned) => planned.changes.map((change) => ({ planned, change })));
   if (sent.length <= MAX_CHANGES) return sent;
@@ -176,7 +179,7 @@ function sentOf(resources: readonly PlannedResource[]): SentChange[] {
   );
 }
 
-/** Asks the server what changes would do, and leaves out those that would do nothing. @throws StartError */
+/** Asks the server what changes would do, and omits those without an effect. @throws StartError */
 async function preview(
   access: ServerAccess,
   resources: readonly PlannedResource[],
@@ -197,7 +200,7 @@ async function preview(
     const changed = answer.resources[at];
     if (changed) shown.set(planned, [...(shown.get(planned) ?? []), changed]);
   }
-  // The ids of a preview are never given again.
+  // The ids from a preview are never assigned again.
   for (const [{ kind, name }, [first]] of shown)
     if (first) names.replace({ kind: kind.name, name, id: first.resourceId });
   const previewed: PlannedResource[] = [];
@@ -230,8 +233,8 @@ async function jsonOf(
 }
 
 /**
- * Returns the error of changes that the server refused, with the file, the line and the field that it is about.
- * @param sent the changes, in their order
+ * Returns the error of refused changes with the file, line and field of the problem.
+ * @param sent the changes in order
  */
 function locatedError(error: unknown, sent: readonly SentChange[]): unknown {
   if (!(error instanceof StartError)) return error;
@@ -268,7 +271,7 @@ function locatedAt(change: SentChange, field: string, error: StartError): StartE
   });
 }
 
-/** Returns the problem of a document; none for a resource that no document describes. */
+/** Returns a document's problem; undefined for a resource without a document. */
 function problemOf({ planned }: SentChange, field: string, message: string) {
   const { document, kind } = planned;
   if (!document) return [];

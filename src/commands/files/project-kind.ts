@@ -56,7 +56,7 @@ export const PROJECT = define<typeof ProjectSchema>({
           ...(initializer && { initializer }),
           ...(prebuilds && { prebuildConfiguration: prebuilds }),
           recommendedEditors: recommendedEditors ?? {},
-          // No operation shows it, so that an export has it not.
+          // No operation returns it, so an export does not contain it.
           ...(valueAt(content, ["technicalDescription"]) !== undefined && { technicalDescription }),
           annotations: { values: { ...annotations } },
         },
@@ -68,7 +68,7 @@ export const PROJECT = define<typeof ProjectSchema>({
   isGone: ({ desiredPhase }) => desiredPhase === ProjectPhase.DELETED,
 });
 
-/** Returns the change of a project's classes; none where the document has none, since the list cannot be emptied. */
+/** Returns the change of a project's classes; none when the document has none, because the list cannot be emptied. */
 function classesOf(
   projectId: string,
   classes: MessageShape<typeof ProjectSchema>["environmentClasses"],

@@ -8,14 +8,14 @@ import { isPermissionDenied, readAll } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
 import { eachText, isObject, type Json, type JsonObject, type Path } from "./folder.ts";
 
-/** A resource by its kind and its name, with its id. */
+/** A resource's kind, name and id. */
 export interface Named {
   readonly kind: string;
   readonly name: string;
   readonly id: string;
 }
 
-/** Kinds that files name and do not describe. */
+/** Kinds that files refer to but do not describe. */
 const OTHER_KINDS = ["Runner", "Agent", "ServiceAccount", "User"] as const;
 
 /** Fields that hold ids. */
@@ -23,14 +23,14 @@ const ID_FIELD = /^(id|\w*(Id|Ids|_id|_ids))$/;
 const REFERENCE =
   /^(Project|Workflow|Group|EnvironmentClass|SecurityPolicy|Runner|Agent|ServiceAccount|User)\/(.+)$/s;
 
-/** The names that files use in the place of ids, such as `Group/reviewers`, both ways. */
+/** Maps the names that files use instead of ids, such as `Group/reviewers`, to ids and back. */
 export class Names {
   readonly #access: ServerAccess;
   readonly #organizationId: string;
   #known: Named[];
   readonly #loaded = new Map<string, Promise<void>>();
 
-  /** @param known what files describe: what there is, and what is to be created */
+  /** @param known the resources that files describe: existing ones, and those to create */
   constructor(access: ServerAccess, organizationId: string, known: readonly Named[]) {
     this.#access = access;
     this.#organizationId = organizationId;
@@ -38,8 +38,8 @@ export class Names {
   }
 
   /**
-   * Returns a document with ids in the place of names.
-   * @param report receives each name that is none, or that several have
+   * Replaces the names in a document with ids.
+   * @param report receives each name that is unknown or ambiguous
    */
   async resolve(content: JsonObject, report: (path: Path, message: string) => void): Promise<JsonObject> {
     const copy = structuredClone(content);
@@ -56,7 +56,7 @@ export class Names {
     return copy;
   }
 
-  /** Returns a document with names in the place of ids, where one alone has the name. */
+  /** Replaces the ids in a document with names that are unique. */
   async name(content: JsonObject): Promise<JsonObject> {
     const copy = structuredClone(content);
     const ids = idsIn(content);
@@ -72,7 +72,7 @@ export class Names {
     return copy;
   }
 
-  /** Replaces what has the name of a resource, as by the id that a preview has given. */
+  /** Replaces the resource with the same name, for example to set the id from a preview. */
   replace(named: Named): void {
     const others = this.#known.filter(({ kind, name }) => kind !== named.kind || name !== named.name);
     this.#known = [...others, named];
@@ -84,7 +84,7 @@ export class Names {
     return loading;
   }
 
-  /** Reads what a kind has that files do not describe; nothing where it is not for the caller. */
+  /** Reads the resources of a kind that files do not describe; none when the caller may not see them. */
   async #read(kind: string): Promise<void> {
     try {
       this.#known.push(...(await namedOf(this.#access, this.#organizationId, kind)));
@@ -134,19 +134,19 @@ function namedOf(access: ServerAccess, organizationId: string, kind: string): Pr
   }
 }
 
-/** Returns the texts of fields that hold ids. */
+/** Returns the texts of all id fields. */
 function idsIn(content: JsonObject): { readonly text: string; readonly path: Path }[] {
   const found: { text: string; path: Path }[] = [];
   eachText(content, (text, path) => {
     const field = path.findLast((part) => typeof part === "string");
-    // Keys of annotations are whatever people like.
+    // People choose the keys of annotations.
     if (field !== undefined && ID_FIELD.test(String(field)) && !path.includes("annotations"))
       found.push({ text, path });
   });
   return found;
 }
 
-/** Sets a text of a document. */
+/** Sets a text in a document. */
 function put(content: JsonObject, path: Path, value: string): void {
   let holder: Json = content;
   for (const part of path.slice(0, -1)) {

@@ -23,22 +23,22 @@ import { type Change, type Kind, settableJson } from "./kind.ts";
 import { KINDS } from "./kinds.ts";
 import type { Names } from "./references.ts";
 
-/** A document with the resource that it is about. */
+/** A document and its resource. */
 export interface Matched {
   readonly document: FileDocument;
   readonly kind: Kind;
   readonly name: string;
-  /** The resource; undefined for one that is to be created. */
+  /** The resource; undefined for one to create. */
   readonly current: CurrentResource | undefined;
-  /** Id of the resource; a placeholder for one that is to be created. */
+  /** Id of the resource; a placeholder for one to create. */
   readonly id: string;
 }
 
-/** Desired state of a resource, as its document describes it. */
+/** The desired state of a resource, from its document. */
 export interface Wanted extends Matched {
-  /** Empty where the resource is as the document says. */
+  /** Empty when the resource matches the document. */
   readonly changes: readonly Change[];
-  /** True for a resource that is as the document says, and that no folder owns. */
+  /** True for a resource that matches the document but belongs to no folder. */
   readonly isUnowned: boolean;
 }
 
@@ -48,14 +48,14 @@ export const OWNER_RULE = "1 to 64 letters, digits, dots, dashes and underscores
 /** Returns whether a text can be the owner of resources. */
 export const isOwner = (text: unknown): text is string => typeof text === "string" && OWNER_FORM.test(text);
 
-/** Returns the function that receives what is wrong in a document. */
+/** Returns the function that records a document's problems. */
 export function reporter(document: FileDocument, problems: Problem[]): Report {
   const { file } = document;
   return (path, message) =>
     problems.push({ file, line: document.lineOf(path), field: pathText(path), message });
 }
 
-/** Returns the owner that the head of a folder names, and the other documents. */
+/** Returns the owner in the head of a folder, and the other documents. */
 export function folderOf(
   all: readonly FileDocument[],
   problems: Problem[],
@@ -76,7 +76,7 @@ export function folderOf(
   return { owner: String(owner), documents };
 }
 
-/** Finds the resources that documents are about, by kind and name. */
+/** Finds the documents' resources by kind and name. */
 export function match(
   documents: readonly FileDocument[],
   current: readonly CurrentResource[],
@@ -124,8 +124,8 @@ export function match(
 }
 
 /**
- * Returns what a document wants of its resource; undefined where something is wrong with it, which is reported.
- * @param adopt whether a resource that no folder owns is to belong to this one
+ * Returns the desired state of a document's resource. Reports problems and then returns undefined.
+ * @param adopt true to take over a resource that belongs to no folder
  */
 export async function wantedOf(
   matched: Matched,
@@ -150,7 +150,7 @@ export async function wantedOf(
   }
   const isOwned = !kind.annotationsField || !current || current.owner === owner;
   const written = withoutServerDefaults(kind, withoutOwner(kind, json), current?.message);
-  // Of policies only what is written counts, which the server alone can compare.
+  // For policies only the written fields count, and only the server can compare those.
   const isSame = kind.nameField !== undefined && isDeepStrictEqual(written, current?.json);
   if (!isOwned && !isSame && !adopt)
     report(kind.nameField ?? [], `is the name of one that no folder owns (${id}): --adopt takes it`);
@@ -161,7 +161,7 @@ export async function wantedOf(
   return { ...matched, changes: changes ?? [], isUnowned: false };
 }
 
-/** Returns the paths of fields that a message has and files cannot set. */
+/** Returns the paths of a message's fields that files cannot set. */
 function unsettable({ schema, fields }: Kind, message: MessageShape<DescMessage>): Path[] {
   const found: Path[] = [];
   const walk = (json: JsonObject, path: readonly string[]) => {

@@ -38,7 +38,6 @@ export function isDatabaseWriteFailure(error: unknown): boolean {
 
 /**
  * Runs work that fills a database file, and may use another database.
- *
  * @throws StartError that names the file when it cannot be written; other errors unchanged
  */
 export async function asFileError<T>(file: string, work: () => Promise<T>): Promise<T> {
@@ -87,7 +86,6 @@ function isFolder(path: string): boolean {
 
 /**
  * Reads a text file, or a pipe that another process writes.
- *
  * @throws StartError for anything else: a device such as /dev/zero has no end
  */
 export function readText(file: string): string {

@@ -12,7 +12,6 @@ export const NOTHING_WRITTEN = "interrupted: nothing was written";
 
 /**
  * Runs work that writes a new file through a draft. An interrupt removes the draft.
- *
  * @param madeFolders folders created for the file, each before those in it; an interrupt removes them too
  */
 export async function removingDraft<T>(

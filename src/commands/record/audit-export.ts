@@ -8,9 +8,9 @@ import { StartError } from "../start-error.ts";
 import { lineOf, loadAuditMac, openAudit, type Verdict } from "./audit.ts";
 
 /**
- * Prints the audit log in lines of JSON, of one state of the data.
+ * Prints the audit log as JSON lines, from one snapshot of the data.
  *
- * @param since an earlier export, after whose end it begins
+ * @param since an earlier export; this one starts after its end
  * @throws StartError when the data or the earlier export cannot be read
  */
 export async function exportAudit(
@@ -27,7 +27,10 @@ export async function exportAudit(
   }
 }
 
-/** Returns the heads that a file has reached: those at the end of an export, or of a file that a server writes as the trail grows. */
+/**
+ * Returns the heads that a file has reached: those at the end of an export, or of an audit file that a server appends
+ * to.
+ */
 async function headsOf(file: string): Promise<readonly NamedHead[]> {
   let heads: readonly NamedHead[] | undefined;
   const reached = new Map<string | null, NamedHead>();
@@ -36,7 +39,7 @@ async function headsOf(file: string): Promise<readonly NamedHead[]> {
     heads = "heads" in line ? line.heads : undefined;
     if ("reached" in line) isContinuous = true;
     const ends = "reached" in line ? line.reached : "after" in line ? line.after : [];
-    // Rows that were written again after a kill do not take back what a chain has reached.
+    // Rows that were repeated after a kill do not move a chain back.
     for (const head of ends)
       if (head.sequence >= (reached.get(head.chain)?.sequence ?? 0)) reached.set(head.chain, head);
   }
@@ -48,7 +51,7 @@ async function headsOf(file: string): Promise<readonly NamedHead[]> {
 }
 
 /**
- * Checks exports that follow each other.
+ * Checks consecutive exports.
  *
  * @throws StartError when a file or the key file cannot be read
  */
@@ -97,7 +100,7 @@ const isAnchor = (anchor: Record<string, unknown>) =>
   isTextOrNull(anchor.hash) &&
   ["sequence", "rows", "until", "at"].every((name) => isNumber(anchor[name]));
 
-/** @throws SyntaxError for what is no line of an export */
+/** @throws SyntaxError for anything but a line of an export */
 function parsed(text: string): ExportLine {
   const line = JSON.parse(text) ?? {};
   const heads = line.heads ?? line.reached ?? line.after;

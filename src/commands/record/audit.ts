@@ -9,19 +9,19 @@ import { requireKeyFile } from "../open-data.ts";
 import { addressOf, asDatabaseError } from "../open-database.ts";
 import { StartError } from "../start-error.ts";
 
-/** The last time that a date can have, in milliseconds since 1970 UTC. */
+/** The maximum time of a Date, in milliseconds since 1970 UTC. */
 const LAST_MS = 8.64e15;
 
 /** The result of `chartroom audit verify`. */
 export interface Verdict {
   readonly holds: boolean;
-  /** A line for each chain and one for the whole, for the person at the terminal. */
+  /** A line for each chain and a summary, for the person at the terminal. */
   readonly text: string;
 }
 
 /**
- * Verifies the audit chains of a data folder, of a copy of one, or of the database of the settings. It needs no
- * server and changes no row.
+ * Verifies the audit chains of a data folder, a copy of one, or the database in the settings. Needs no server and
+ * changes no row.
  *
  * @throws StartError when the folder or the key file cannot be read
  */
@@ -67,7 +67,7 @@ function anchorText({ sequence, until_sequence, chain_hash, at, key_id }: AuditA
   if (sequence === 0) return `the rows up to ${until_sequence} are about to go`;
   const until = until_sequence > sequence ? `, those up to ${until_sequence} are about to` : "";
   const hash = chain_hash === null ? "" : ` with the hash ${Buffer.from(chain_hash).toString("hex")}`;
-  // A forged one may name a time that no date has.
+  // A forged row may have a time outside the range of Date.
   const time = Math.abs(at) > LAST_MS ? `${at}` : new Date(at).toISOString();
   const sealed = `anchored at ${time} with the key ${key_id}`;
   return `the rows up to ${sequence}${hash} went by retention${until}, ${sealed}`;
@@ -77,13 +77,13 @@ function formatHash(hash: Uint8Array): string {
   return `last hash ${Buffer.from(hash).toString("hex")}`;
 }
 
-/** Loads the keys; a missing key file must not be created here: a new key verifies nothing. */
+/** Loads the keys. A missing key file must not be created here, because a new key verifies nothing. */
 export function loadAuditMac(config: DataConfig): AuditMac {
   requireKeyFile(config);
   return auditMacOf(loadKeys(keyFileOf(config)));
 }
 
-/** Opens the data for reading, in the one state that it has now. */
+/** Opens a read-only snapshot of the data. */
 export async function openAudit(config: DataConfig): Promise<ReadOnlyStore> {
   return config.databaseUrl ? await openAuditDatabase(config) : openAuditStore(config.dataDir);
 }

@@ -7,7 +7,7 @@ import { auditTargetsOf } from "../../sinks/audit-sinks.ts";
 import { openExistingData } from "../open-data.ts";
 import { requireAuditTarget } from "../preflight.ts";
 
-/** The names of a kind, for one and for more. */
+/** The singular and plural names of a kind. */
 const WORDS: Readonly<Record<RetainedKind | "auditRows", readonly [one: string, several: string]>> = {
   executions: ["workflow execution", "workflow executions"],
   agentExecutions: ["agent execution", "agent executions"],
@@ -17,11 +17,12 @@ const WORDS: Readonly<Record<RetainedKind | "auditRows", readonly [one: string, 
 };
 
 /**
- * Removes once what is kept no longer, next to the server or without one.
+ * Removes expired data once, next to a server or without one.
  *
  * @param print called with a line for each organization and kind
- * @returns a summary, in a line
- * @throws StartError when the data cannot be opened, ConfigError when rows of the audit trail would go that nothing has
+ * @returns a summary line
+ * @throws StartError when the data cannot be opened, ConfigError when audit rows would be removed that exist nowhere
+ *   else
  */
 export async function runRetention(
   config: Config,

@@ -20,7 +20,7 @@ import { createPersonalToken } from "../../services/identity/personal-token.ts";
 import { OPERATOR, type Store } from "../../store/store.ts";
 import { SAMPLE_AGENT, type SampleRepositories } from "./sample-data.ts";
 
-/** The means by which the sample is made. */
+/** What filling the sample needs. */
 export interface SampleContext {
   readonly store: Store;
   readonly keys: Keys;
@@ -45,17 +45,18 @@ const said = (text: string) => ({
   inputs: [{ input: { case: "text", value: { content: text } } } as const],
 });
 
-/** For how long an approval can be decided on, in milliseconds. */
+/** How long an approval can be decided, in milliseconds. */
 const APPROVAL_MS = 24 * 3_600_000;
 
-/** A loop that goes on for a quarter of an hour, a line each second. */
+/** A loop that runs for a quarter of an hour and prints a line each second. */
 const CLOCK = 'i=0; while [ "$i" -lt 900 ]; do i=$((i + 1)); echo "second $i"; sleep 1; done';
 
 /**
- * Fills an organization by the operations that every client calls: two projects, runs of the scripted agent, one of
- * which asks for something, a workflow that has run, an execution in progress, and a push that waits for an approval.
+ * Fills an organization through the same operations as every client: two projects, runs of the scripted agent, one of
+ * which asks for something, a completed workflow run, an execution in progress, and a push that waits for an
+ * approval.
  *
- * @returns a function that carries the push out once it is approved, and fails when it is denied
+ * @returns a function that executes the push once it is approved, and fails when it is denied
  */
 export async function fillSample(context: SampleContext): Promise<() => Promise<void>> {
   const { store, transport, organizationId, token, repositories, signal } = context;
@@ -71,7 +72,7 @@ export async function fillSample(context: SampleContext): Promise<() => Promise<
     isDefault: true,
   });
   const robin = await addRobin(context);
-  // Nobody decides on a push of their own: the one of the sample is Robin's.
+  // Nobody may decide on their own push, so the sample's push is Robin's.
   const pushRules = { rules: [{ branches: ["**"], effect: Effect.ASK }] };
   await createClient(OrganizationService, transport).updateOrganizationPolicies(
     { organizationId, agentPolicy: { pushRules } },
@@ -101,7 +102,7 @@ export async function fillSample(context: SampleContext): Promise<() => Promise<
   return askForPush(context, pushed, robin);
 }
 
-/** Adds a second administrator, who asks for a push. */
+/** Adds a second administrator, who requests a push. */
 async function addRobin({ store, keys, organizationId, signal }: SampleContext): Promise<CallOptions> {
   const scope = { organizationId };
   const token = await store.write(
@@ -156,7 +157,7 @@ function taskOf(command: string): Step {
   return { step: { case: "task", value: { command } } };
 }
 
-/** Asks for the push of what a run has changed, once its turn is over. @returns a function that carries it out */
+/** Requests the push of a run's changes, once its turn is over. @returns a function that executes it */
 async function askForPush(
   { transport }: SampleContext,
   runId: string,
@@ -174,7 +175,7 @@ async function askForPush(
     {
       scope: { case: "organization", value: true },
       resourceTypeFilters: [{ resourceType: ResourceType.APPROVAL, resourceIds: [asked.approvalId] }],
-      // From the beginning, so that no decision is missed.
+      // From the beginning, to miss no decision.
       afterSequence: 0n,
     },
     call,
@@ -184,7 +185,7 @@ async function askForPush(
   };
 }
 
-/** Returns the id of a run's environment at the end of its first turn; undefined for a run that has stopped. */
+/** Returns the id of a run's environment at the end of its first turn; undefined for a stopped run. */
 async function environmentAfterTurn(
   agents: Client<typeof AgentService>,
   agentExecutionId: string,

@@ -17,24 +17,27 @@ const ROOT = join(import.meta.dirname, "../../..");
 /** The program of the sample's agent. */
 export const SAMPLE_AGENT = join(ROOT, "examples/agents/scripted-agent.js");
 
-/** The packages, in which the Node is that runs the program. */
+/** The packages, which include the Node that runs the program. */
 const PACKAGES = join(ROOT, "node_modules");
 
-/** The organization of sample data, which is all of it: to remove it is to remove the rest. */
+/** The organization that holds all sample data; removing it removes everything. */
 export const SAMPLE_ORGANIZATION = "Sample organization";
 
-/** Returns the settings of a server with sample data: its work needs the local runner, its repositories and its agent. */
+/**
+ * Returns the settings of a server with sample data. Its work needs the local runner, the sample's repositories and
+ * its agent.
+ */
 export function sampleSettings(config: Config): Config {
   const isolationRead = [...config.isolationRead, dirname(SAMPLE_AGENT), PACKAGES];
   return { ...config, localRunner: true, allowFileRemotes: true, isolationRead };
 }
 
-/** Returns the folder of the sample's repositories. It is next to the data, which no work may see. */
+/** Returns the folder of the sample's repositories. It is outside the data folder, which no work may see. */
 export function sampleFolder({ dataDir }: Pick<Config, "dataDir">): string {
   return `${resolve(dataDir)}-sample`;
 }
 
-/** Requires that there is no data yet, or no more than what a first start makes. @throws StartError */
+/** Requires that there is no data beyond that of a first start. @throws StartError */
 export async function requireFreshData(db: Reader, config: Config): Promise<void> {
   const folder = sampleFolder(config);
   const isFresh = (await hasOrganization(db)) ? await isUnused(db) : !(await hadOrganization(db));
@@ -51,19 +54,19 @@ export async function requireFreshData(db: Reader, config: Config): Promise<void
   }
 }
 
-/** Returns the flags with which a server goes on with sample data, at the same address and on the same data. */
+/** Returns the flags that restart a server with sample data, at the same address and on the same data. */
 export function flagsOf(config: Config): string {
   const read = inShell(config.isolationRead.join(":"));
   return `--local-runner --allow-file-remotes --isolation-read ${read}${changedFlags(config, SERVER_SETTINGS)}${dataFlags(config)}`;
 }
 
-/** Returns the flags of the data, each after a space, where it is not that of a checkout. */
+/** Returns the flags of the data, each after a space; empty for the data of a checkout. */
 export function dataFlags(config: Config): string {
   const folder = config.dataDir === "./data" ? "" : ` --data-dir ${inShell(config.dataDir)}`;
   return folder + changedFlags(config, ["keyFile", "databaseUrl", "databasePasswordFile"]);
 }
 
-/** Names of the settings by which a server with sample data is reached, and its work is carried out. */
+/** Names of the settings for the address and the work of a server with sample data. */
 const SERVER_SETTINGS: readonly SettingName[] = [
   "host",
   "port",
@@ -75,18 +78,18 @@ const SERVER_SETTINGS: readonly SettingName[] = [
   "isolationImage",
 ];
 
-/** Returns the flags of settings that have other values than their defaults, each after a space. */
+/** Returns the flags of settings whose values are not the default, each after a space. */
 function changedFlags(config: Config, names: readonly SettingName[]): string {
   const given = { ...config, databaseUrl: givenDatabaseUrl(config.databaseUrl) };
   const changed = names.filter((name) => String(given[name]) !== SETTINGS[name].default);
   return changed.map((name) => ` ${SETTINGS[name].flag} ${inShell(String(given[name]))}`).join("");
 }
 
-/** Returns a text as one word of a shell. */
+/** Quotes a text as one shell word. */
 const inShell = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The repositories of the sample, by their names: files and what is in them. */
+/** The sample's repositories by name: their files and content. */
 const REPOSITORIES = {
   hello: {
     "README.md": "# Hello\n\nA repository of Chartroom's sample data.\n",
@@ -98,10 +101,10 @@ const REPOSITORIES = {
   },
 } as const;
 
-/** The URLs of the repositories, by their names. */
+/** The URLs of the repositories by name. */
 export type SampleRepositories = Readonly<Record<keyof typeof REPOSITORIES, string>>;
 
-/** Makes the repositories of the sample. */
+/** Creates the sample's repositories. */
 export async function makeRepositories(config: Config): Promise<SampleRepositories> {
   const urls = Object.entries(REPOSITORIES).map(async ([name, files]) => {
     const folder = join(sampleFolder(config), name);

@@ -10,7 +10,7 @@ import { dataFlags, flagsOf, makeRepositories, SAMPLE_ORGANIZATION, sampleFolder
 
 export { requireFreshData, SAMPLE_ORGANIZATION, sampleSettings } from "./sample-data.ts";
 
-/** The means by which the sample of a first start is made. */
+/** What the sample of a first start needs. */
 export interface FirstStart {
   readonly store: Store;
   readonly keys: Keys;
@@ -21,11 +21,11 @@ export interface FirstStart {
   readonly token: string;
 }
 
-/** Makes the organization of the sample in addition to that of an earlier first start, which nobody has used yet. */
+/** Creates the sample's organization in addition to that of an earlier, unused first start. */
 export const createSampleOrganization = (store: Store, keys: Keys): Promise<FirstTokens> =>
   createFurtherOrganization(store, keys, SAMPLE_ORGANIZATION);
 
-/** Returns what is printed where the sample is made in addition to another one. */
+/** Returns the text to print when the sample's organization is an additional one. */
 export function welcome(url: string, first: FirstTokens): string {
   return `
 The organization "${SAMPLE_ORGANIZATION}" was made next to yours, with the same administrator.
@@ -36,7 +36,7 @@ Sign in to it with a browser by this link, once and within 15 minutes ("chartroo
 `;
 }
 
-/** Begins to fill the organization of a first start, which goes on while the server answers. */
+/** Starts to fill the organization of a first start in the background; the server already answers. */
 export function startSample(config: Config, { log, terminal, ...start }: FirstStart) {
   const ending = new AbortController();
   terminal.print(noteOf(config));

@@ -16,12 +16,12 @@ import type { Terminal } from "../definitions/command-line.ts";
 
 const TELL_EVERY_MS = 60_000;
 
-/** Returns the figures that administrators see of the process, and of the copies in `--backup-folder`. */
+/** Returns the figures for administrators about the process and the copies in `--backup-folder`. */
 export function healthFigures(
   { backupFolder }: Config,
   terminal: Terminal,
 ): { readonly sources: readonly MetricSource[]; close(): void } {
-  // Its own, since each look at the event loop begins the next: a scrape reads others.
+  // A separate instance, because each reading of the event loop's figures resets them: a scrape reads another one.
   const own = new ProcessMeasures(terminal.figures);
   return { sources: [own.metrics, ...copyMetrics(backupFolder)], close: () => own.close() };
 }
@@ -30,8 +30,8 @@ const copyMetrics = (folder: string): MetricSource[] =>
   folder ? [backupMetrics(() => readdir(folder), Date.now)] : [];
 
 /**
- * Serves and exports the metrics as the settings say; undefined where they say neither.
- * @throws ConfigError when the address was chosen and cannot be used
+ * Serves and exports the metrics according to the settings; undefined when they enable neither.
+ * @throws ConfigError when the address was set explicitly and is unusable
  */
 export async function serveTelemetry(
   { metricsAddress: address, otlpEndpoint, backupFolder }: Config,
@@ -59,13 +59,13 @@ export async function serveTelemetry(
   } catch (error) {
     const isChosen = `${address?.host}:${address?.port}` !== METRICS_ADDRESS;
     if (isChosen) throw new ConfigError([problemOf(error as NodeJS.ErrnoException)]);
-    // Of several servers on one machine, the first has the address that nobody chose.
+    // If several servers run on one machine, the first one has the default address.
     log.warn({}, problemOf(error as NodeJS.ErrnoException));
     return start(undefined);
   }
 }
 
-/** Sends traces where the settings name a collector; undefined where they do not. */
+/** Sends traces if the settings name a collector; undefined otherwise. */
 export async function traceCalls(
   { otlpTracesEndpoint: endpoint, traceRatio: ratio }: Config,
   store: Store,
@@ -76,9 +76,9 @@ export async function traceCalls(
   }: { readonly log: Log; readonly spans: SpanMeasures; readonly otlpHeaders: OtlpHeaders },
 ): Promise<Tracing | undefined> {
   if (endpoint === "") return undefined;
-  // Loaded on demand, with the packages that it brings.
+  // Loaded on demand, together with its packages.
   const { startTracing } = await import("../../tracing/tracing.ts");
-  // A collector that is away fails each export.
+  // Every export fails when the collector is unavailable.
   const onFailure = atMostOnceAMinute((err) =>
     log.warn({ err }, "spans of traces were not sent; chartroom_spans_dropped_total counts them"),
   );
@@ -88,7 +88,7 @@ export async function traceCalls(
   return startTracing({ endpoint, headers, ratio, version, store, measures, now, newId, onFailure });
 }
 
-/** Returns a function that tells of a failure once a minute at most. */
+/** Returns a function that reports a failure at most once a minute. */
 export function atMostOnceAMinute(tell: (error: unknown) => void): (error: unknown) => void {
   let calledAt = Number.NEGATIVE_INFINITY;
   return (error) => {

@@ -1,7 +1,7 @@
-/** A field of a request as people at the terminal know it. */
+/** A request field in the words of the command line. */
 interface Argument {
   readonly words: string;
-  /** The command that shows the ids that it takes. */
+  /** The command that lists the ids it accepts. */
   readonly list?: string;
 }
 
@@ -9,7 +9,7 @@ const EXECUTION = { words: "the execution", list: "chartroom workflow show WORKF
 const ACTION = { words: "the action", list: "chartroom workflow show EXECUTION" };
 const PROJECT = { words: "the project", list: "chartroom project list" };
 
-/** The fields whose arguments have other names. */
+/** The fields whose arguments have different names. */
 const ARGUMENTS: ReadonlyMap<string, Argument> = new Map<string, Argument>([
   ["agentExecutionId", { words: "the run", list: "chartroom run list" }],
   ["approvalId", { words: "the approval", list: "chartroom approval list" }],
@@ -29,10 +29,10 @@ const ARGUMENTS: ReadonlyMap<string, Argument> = new Map<string, Argument>([
 const BROKEN_RULE = /(.+?) \[([A-Za-z][\w.]*(?:\[[^\]]*\][\w.]*)*)\](?:; |$)/gsy;
 
 /**
- * Returns the broken rules of a request for people at the terminal: which argument, which rule, and what to do. Other
- * messages stay as they are.
- * @param message that of an error of the server, such as `must be at least 3 characters [name]`
- * @param argument the words for the argument, if it is known
+ * Describes the broken rules of a request for people at the terminal: the argument, the rule, and what to do. Returns
+ * other messages unchanged.
+ * @param message the message of a server error, such as `must be at least 3 characters [name]`
+ * @param argument the words for the argument, if known
  */
 export function argumentWords(message: string, argument?: string): string {
   const rules = [...message.matchAll(BROKEN_RULE)];
@@ -52,7 +52,7 @@ function ruleWords(rule: string, path: string, argument: string | undefined): st
   if (bound === "most") return `${subject} must have at most ${count} characters: give a shorter one`;
   if (rule === "must be a valid UUID")
     return `${subject} must be an id${list ? `: ${list} shows the ids` : ""}`;
-  // A rule that is a sentence names its field itself.
+  // A rule that is a full sentence already names its field.
   return rule.startsWith("must ") ? `${subject} ${rule}` : rule;
 }
 

@@ -1,20 +1,20 @@
 import { printable } from "../client/printable.ts";
 
-/** Spaces between two columns. */
+/** Number of spaces between columns. */
 const GAP = 2;
 
-/** Columns of text are not shortened to less, in characters. A time in UTC fits. */
+/** Minimum width of a shortened text column, in characters; fits a UTC time. */
 const MIN_TEXT_WIDTH = 20;
 
 /** Indentation of the lines that continue a row. */
 const INDENT = 4;
 
-/** Ids are there to be copied: a column of them is never shortened. */
+/** A column of ids is never shortened, so that people can copy them. */
 const ID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/;
 
 /**
- * Returns rows as aligned columns under a heading; each value is cut to its first line. Where the columns do not fit,
- * long ones are shortened; where that is not enough, each row continues on indented lines.
+ * Returns rows as aligned columns under a heading; cuts each value to its first line. Shortens long columns if they
+ * do not fit; if that is not enough, each row continues on indented lines.
  * @param headings names of the columns
  * @param maxWidth width of the terminal in characters; Infinity shortens nothing
  */
@@ -41,7 +41,7 @@ export function table(
 
 type Column = { readonly width: number; readonly isId: boolean };
 
-/** Returns the widths of the columns; if they do not fit, the longest texts are shortened first. */
+/** Returns the widths of the columns; shortens the longest texts first if they do not fit. */
 function shortened(columns: readonly Column[], maxWidth: number): number[] {
   const widths = columns.map(({ width }) => width);
   for (let excess = totalOf(widths) - maxWidth; excess > 0; excess--) {
@@ -51,7 +51,7 @@ function shortened(columns: readonly Column[], maxWidth: number): number[] {
     widths[texts.indexOf(longest)] = longest - 1;
   }
   if (totalOf(widths) <= maxWidth) return widths;
-  // Rows take several lines: a text gets all of its line.
+  // When rows take several lines, a text gets its whole line.
   return columns.map(({ width, isId }) => (isId ? width : Math.min(width, maxWidth - INDENT)));
 }
 
@@ -70,7 +70,7 @@ function fold(widths: readonly number[], maxWidth: number): number[][] {
   return groups;
 }
 
-/** Returns one line of a row; an empty continuation is left out. */
+/** Returns one line of a row; omits an empty continuation. */
 function lineOf(row: readonly string[], widths: readonly number[], columns: readonly number[]): string {
   const values = columns.map((column) => {
     const width = widths[column] ?? 0;

@@ -1,16 +1,16 @@
 import type { Command } from "commander";
 import type { Terminal } from "../definitions/command-line.ts";
 
-/** Width of help that goes to no terminal, and of a terminal that does not know its own, in characters. */
+/** Width of help without a terminal, or for a terminal of unknown width, in characters. */
 const DEFAULT_WIDTH = 80;
 
-/** Longer lines of help are tiring to read. */
+/** Maximum width of help: longer lines are tiring to read. */
 const MAX_HELP_WIDTH = 120;
 
-/** Nothing fits into less. */
+/** Minimum width: nothing fits into less. */
 const MIN_WIDTH = 20;
 
-/** Descriptions go below their terms where less than this is left next to them. */
+/** Descriptions move below their terms when less than this is left next to them. */
 const MIN_DESCRIPTION_WIDTH = 30;
 
 /** Indentation of a description below its term. */
@@ -20,14 +20,14 @@ type Width = Pick<Terminal, "env"> & {
   readonly output: Terminal["output"] & { readonly isTTY?: boolean; readonly columns?: number };
 };
 
-/** Returns the width of the terminal in characters; Infinity where output goes to none, and nothing is shortened. */
+/** Returns the width of the terminal in characters; Infinity without a terminal, so that nothing is shortened. */
 export function widthOf(terminal: Pick<Terminal, "env" | "output">): number {
   const { env, output }: Width = terminal;
   if (!output.isTTY) return Number.POSITIVE_INFINITY;
   return Math.max(output.columns || variableWidth(env) || DEFAULT_WIDTH, MIN_WIDTH);
 }
 
-/** Has the help of a command, and of those below it that are declared later, fit the terminal. */
+/** Fits the help of a command, and of its subcommands declared later, to the terminal. */
 export function fitHelp(program: Command, terminal: Pick<Terminal, "env" | "output">): Command {
   const width = widthOf(terminal);
   const helpWidth = Number.isFinite(width) ? width : variableWidth(terminal.env) || DEFAULT_WIDTH;
@@ -48,7 +48,7 @@ export function fitHelp(program: Command, terminal: Pick<Terminal, "env" | "outp
   });
 }
 
-/** Returns text wrapped as the help of a command, each line with the indentation. */
+/** Wraps text like the help of a command, with the indentation on each line. */
 export function wrapHelp(command: Command, text: string, indent = 0): string {
   const help = command.createHelp();
   return indented(help.boxWrap(text, (help.helpWidth ?? DEFAULT_WIDTH) - indent), indent);
@@ -58,7 +58,7 @@ function indented(text: string, indent: number): string {
   return text.replaceAll(/^/gm, " ".repeat(indent));
 }
 
-/** Returns the value of COLUMNS; 0 where it is not a width. */
+/** Returns the value of COLUMNS; 0 when it is not a width. */
 function variableWidth({ COLUMNS = "" }: Terminal["env"]): number {
   return /^\d{1,4}$/.test(COLUMNS) ? Number(COLUMNS) : 0;
 }
