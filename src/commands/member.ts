@@ -188,7 +188,7 @@ export async function addMember(
         readOnly: false,
       });
     };
-    // Nobody may block the account meanwhile; it may also be new.
+    // The account, which may be new, must not be blocked during this.
     const locks = [scope.organizationId, null];
     const token = await store
       .write(OPERATOR, "chartroom member add", join, { locks })

@@ -59,7 +59,7 @@ export interface CommandResult {
   readonly outputTruncated: boolean;
 }
 
-/** Describes for people how a program ended; follows the name of the program. */
+/** Describes for people how a program ended, as a phrase after its name. */
 export function describeExit({ exit, signal }: Pick<CommandResult, "exit" | "signal">): string {
   return exit === null ? `was ended by ${signal}` : `ended with exit status ${exit}`;
 }
@@ -134,7 +134,7 @@ async function run(
   }
 }
 
-/** Puts a command into an enclosure, which may take long; returns undefined when the command is stopped meanwhile. */
+/** Encloses a command, which may take long; returns undefined when the command is stopped before that is done. */
 async function encloseUnlessStopped(enclose: Enclose, command: Command): Promise<Enclosure | undefined> {
   const { signal } = command;
   const entering = enclose(command);
@@ -200,7 +200,7 @@ async function spawnProgram(command: Command, enclosure: Enclosure | undefined):
   const { input } = command;
   try {
     const child = spawn(program, [...args], {
-      // The isolation changes to the command's folder itself, inside, where the path may mean something else.
+      // The isolation changes to the command's folder inside, where the path may mean something else.
       cwd: enclosure ? "/" : command.folder,
       env: environment,
       detached: true,
@@ -221,7 +221,7 @@ async function spawnProgram(command: Command, enclosure: Enclosure | undefined):
     return { groupId: pid, stdout, stderr, exited };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    // The message about a value that cannot be passed on is not used, since it quotes the value.
+    // Do not use the message about an invalid value: it quotes the value.
     const cause = code?.startsWith("ERR_") ? "a NUL character in its arguments or variables" : message;
     throw notStarted(command, cause);
   }

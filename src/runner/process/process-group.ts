@@ -2,8 +2,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * Sends a signal to every process of a group; 0 only checks whether one exists.
- * Throws as the system call does, with the code ESRCH when there is none.
+ * Sends a signal to every process of a group; 0 only checks whether one exists. Throws like the system call, with the
+ * code ESRCH when there is none.
  */
 export type SignalGroup = (groupId: number, signal: NodeJS.Signals | 0) => void;
 
@@ -53,7 +53,7 @@ function signalReaches(signalGroup: SignalGroup, groupId: number, signal: NodeJS
     signalGroup(groupId, signal);
     return true;
   } catch (error) {
-    // EPERM: a process exists, of another user.
+    // EPERM: a process of another user exists.
     return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }

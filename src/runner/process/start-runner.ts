@@ -38,7 +38,7 @@ import type { SignalGroup } from "./process-group.ts";
 export interface RunnerOptions {
   /** The transport to the server; tokens are added here. */
   readonly transport: Transport;
-  /** The server, as the state of the runner names it. */
+  /** The server as named in the runner's state. */
   readonly server: string;
   /** The URL at which commands reach the server. */
   readonly serverUrl: string;
@@ -47,33 +47,31 @@ export interface RunnerOptions {
   /** The folder of the workspaces and prebuilds; it is created, and may be the state folder. */
   readonly workDir: string;
   /**
-   * The number of pieces of work other than agents that are executed at the same
-   * time, and of environments that are made together with agents.
+   * The number of concurrent pieces of work other than agents, and of environments created concurrently for agents.
    */
   readonly slots: number;
   /**
-   * The number of agents that run at the same time, including those that wait for
-   * input. Agents have their own slots, so that an action never waits for the
-   * agent of its own step.
+   * The number of concurrent agents, including those that wait for input. Agents have their own slots, so an action
+   * never waits for the agent of its own step.
    */
   readonly agentSlots: number;
-  /** The size of the cache of repositories, which is in `workDir`; undefined for none. */
+  /** The size of the repository cache in `workDir`; undefined for none. */
   readonly repositoryCacheBytes: number | undefined;
   readonly remotes: RemoteSettings & ScmSettings;
-  /** The hosts that isolated work may reach, as the operator names them, and the variables of this machine. */
+  /** The hosts that the operator lets isolated work reach, and the environment variables of this machine. */
   readonly egress: Pick<EgressOptions, "named" | "privateNetworks" | "authorities"> &
     Pick<MachineSettings, "env">;
   /** The private key for ssh remotes; undefined for none. */
   readonly sshKeyFile: string | undefined;
   /** Returns the exchange token, needed when the runner has no valid token; undefined when there is none. */
   readonly exchangeToken: () => Promise<string | undefined>;
-  /** True if it works on the server's or a member's own machine. */
+  /** True if it runs on the server's or a member's own machine. */
   readonly local: boolean;
   /** The environment class that it offers, described for people. */
   readonly environmentClass: { readonly displayName: string; readonly description: string };
   /** The isolation of the work. */
   readonly isolation: ChosenIsolation;
-  /** True if agents that are defined by the API may run. */
+  /** True if agents defined through the API may run. */
   readonly apiAgents: boolean;
   /** The version of the program. */
   readonly version: string;
@@ -83,9 +81,9 @@ export interface RunnerOptions {
   readonly log: Log;
 }
 
-/** A runner that works until it is stopped. */
+/** A runner that runs until it is stopped. */
 export interface Runner {
-  /** Resolves once it has stopped; rejects with a RunnerError when it cannot go on. */
+  /** Resolves once it has stopped; rejects with a RunnerError when it cannot continue. */
   readonly ended: Promise<void>;
   /** Leases no more work, ends or releases running work, and resolves when the runner has stopped. */
   stop(): Promise<void>;
@@ -222,7 +220,7 @@ async function work(
     try {
       await Promise.all(loops);
     } finally {
-      // When one loop cannot go on, the other cannot either.
+      // When one loop fails, stop the other one too.
       over.abort();
       await Promise.allSettled([...loops, heartbeats, questions]);
     }
