@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 
-/** When things happened to an execution, in milliseconds since 1970 UTC. */
+/** The timestamps of an execution, in milliseconds since 1970 UTC. */
 export interface ExecutionTimes {
   readonly startedAt: number;
   /** Of each action, in order. */
@@ -9,15 +9,15 @@ export interface ExecutionTimes {
   readonly actionsFinishedAt: readonly number[];
 }
 
-/** Reads, while the server runs, what its executions have come to. */
+/** Reads the state of the server's executions from its database while it runs. */
 export function openTimes(dataDir: string) {
   const db = new Database(join(dataDir, "chartroom.db"), { readonly: true });
   const open = db.prepare("select count(*) from workflow_execution where finished_at is null").pluck();
   const failed = db.prepare("select count(*) from workflow_action where phase <> 7 or failed = 1").pluck();
   return {
-    /** How many executions have not ended. */
+    /** Returns the number of executions that have not ended. */
     openCount: () => open.get() as number,
-    /** How many actions have not ended well. */
+    /** Returns the number of actions that have not succeeded. */
     failedCount: () => failed.get() as number,
     read: () => readTimes(db),
     close: () => db.close(),

@@ -11,13 +11,13 @@ export interface Sizes {
   readonly busy: number;
   /** Messages to each busy run, one a second, in each of the two talks. */
   readonly messages: number;
-  /** How long the idle runs are looked at. */
+  /** How long the idle runs are measured. */
   readonly idleMs: number;
-  /** Runs that are there before what an idle run keeps is measured, and those that come then. */
+  /** Number of runs before the memory of an idle run is first measured, and number of runs that are added then. */
   readonly kept: { readonly before: number; readonly more: number };
 }
 
-/** Runs that are there before memory is first read: what all of them share has been loaded then. */
+/** Number of runs before memory is first read, so that everything that runs share is loaded. */
 export const WARM_UP = 20;
 
 /** The names of the figures that have a bar. */
@@ -37,7 +37,7 @@ export async function measureAgents(sizes: Sizes): Promise<Figures> {
 
 async function siteFigures(sizes: Sizes): Promise<Figures> {
   const site = await openAgentSite(sizes.idle + sizes.busy);
-  // A machine with too much other work ends a round early: a queue runs full then.
+  // On a machine with too much other work a queue fills up, which ends a round early.
   try {
     const idle = await idleFigures(site, sizes);
     const runs = await site.startRuns(sizes.busy);
@@ -76,7 +76,7 @@ async function idleFigures(site: AgentSite, sizes: Sizes): Promise<Figures> {
   };
 }
 
-/** Measures on a server of its own: a collection changes what else the process holds. */
+/** Measures on a separate server, since a garbage collection changes the other memory figures. */
 async function keptFigures({ kept: { before, more } }: Sizes): Promise<Figures> {
   const site = await openAgentSite(before + more, "warn", COLLECTABLE);
   try {

@@ -13,17 +13,17 @@ import {
 } from "../test/harness/server.ts";
 import { START_FLAGS } from "./start-flags.ts";
 
-/** A server, a runner with room for all agents, and the agent of bench/agent.sh. */
+/** A server, a runner with slots for all agents, and the agent of bench/agent.sh. */
 export interface AgentSite {
   readonly server: TestServer;
   readonly runner: ChildProcess;
   call(operation: string, body: object): Promise<Answer["body"]>;
-  /** Starts runs, each in an empty environment of its own; their ids, once all of them wait for input. */
+  /** Starts runs, each in its own empty environment. Returns their ids once all of them wait for input. */
   startRuns(count: number): Promise<string[]>;
   close(): Promise<void>;
 }
 
-/** Callers of StartAgent at the same time. */
+/** Number of concurrent callers of StartAgent. */
 const STARTERS = 8;
 const POLL_MS = 500;
 

@@ -5,42 +5,42 @@ import type { AgentOutputView } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import type { AgentSite } from "./agent-site.ts";
 
-/** What is said to the agents, and who listens. */
+/** The messages to the agents, and the clients that watch. */
 export interface Talk {
   /** The text of each message: bench/agent.sh answers "work" with blocks of every kind. */
   readonly text: string;
-  /** Messages to each run, one a second. */
+  /** Number of messages to each run, one a second. */
   readonly messages: number;
-  /** The views in which each run is watched, each by a stream of its own. */
+  /** The views in which each run is watched, one stream for each. */
   readonly views: readonly AgentOutputView[];
   /** Time over which the first messages to all runs are spread, in milliseconds; a second when absent. */
   readonly spreadMs?: number;
 }
 
-/** What messages took, in milliseconds from the call of SendToAgentExecution. */
+/** The latencies of messages, in milliseconds since the call of SendToAgentExecution. */
 export interface Deliveries {
-  /** Until the call was answered. */
+  /** Until the call returned. */
   readonly sentMs: number[];
   /** Until the agent's program had read the message. */
   readonly deliveryMs: number[];
-  /** Until the client that watches the run in a view had the answer. */
+  /** Until the client that watches the run received the answer, by view. */
   readonly answerMs: ReadonlyMap<AgentOutputView, number[]>;
-  /** The blocks that all who watch were sent. */
+  /** Number of blocks that were sent to all watching clients. */
   blocks: number;
 }
 
-/** One message a second goes to each run. */
+/** Each run gets one message a second. */
 const EVERY_MS = 1_000;
 
-/** Sends each run its messages, and waits for all answers. */
+/** Sends each run its messages and waits for all answers. */
 export async function talk(site: AgentSite, runs: readonly string[], what: Talk): Promise<Deliveries> {
   const answerMs = new Map(what.views.map((view) => [view, [] as number[]]));
   const deliveries: Deliveries = { sentMs: [], deliveryMs: [], answerMs, blocks: 0 };
-  // A token has at most 64 streams: those of each view have one of their own.
+  // A token allows at most 64 streams, so each view has its own token.
   const tokens = await Promise.all(what.views.map(() => newToken(site)));
   const { spreadMs = EVERY_MS } = what;
   const talks = runs.map(async (id, index) => {
-    // Spread, as people are.
+    // Spread the first messages, as people would.
     await delay((index * spreadMs) / runs.length);
     await talkWith(site, id, what, tokens, deliveries);
   });
@@ -103,7 +103,7 @@ async function hear(
   let left = messages;
   for await (const { news: each } of news) {
     const sent = each.case === "block" ? sentAt.get(each.value.inputId) : undefined;
-    // Blocks of an earlier talk come first.
+    // The blocks of an earlier talk arrive first.
     if (each.case !== "block" || sent === undefined) continue;
     deliveries.blocks++;
     if (each.value.block.case !== "text") continue;
@@ -115,7 +115,7 @@ async function hear(
   leaving.abort();
 }
 
-/** Since 1970, with fractions, as the agents tell it. */
+/** Returns the time in milliseconds since 1970, with fractions, as the agents print it. */
 function nowMs(): number {
   return performance.timeOrigin + performance.now();
 }

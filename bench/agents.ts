@@ -1,6 +1,6 @@
 /**
- * Measures runs of agents on one server: `npm run bench:agents`. Writes
- * bench/AGENTS.md; with `--quick` it does less and only prints; `--rounds N` in place of three. Linux only.
+ * Measures runs of agents on one server: `npm run bench:agents`. Writes bench/AGENTS.md. With `--quick` it does less and
+ * only prints; `--rounds N` replaces the three rounds. Linux only.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** What the bench uses of autocannon, which has no types of its own. */
+/** The part of autocannon that the bench uses; autocannon itself has no types. */
 declare module "autocannon" {
   import type { EventEmitter } from "node:events";
 
@@ -12,9 +12,9 @@ declare module "autocannon" {
     readonly amount?: number;
     /** In seconds. */
     readonly duration?: number;
-    /** How often it looks whether it is over, in milliseconds. */
+    /** Interval at which it checks whether the run is over, in milliseconds. */
     readonly sampleInt?: number;
-    /** How long it waits for an answer, in seconds. */
+    /** Timeout of a request, in seconds. */
     readonly timeout?: number;
     readonly method: "POST";
     readonly headers: Readonly<Record<string, string>>;

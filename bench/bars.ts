@@ -7,9 +7,9 @@ export interface Bar {
   /** The figure in each round. */
   readonly rounds: readonly number[];
   readonly before?: number | undefined;
-  /** The median is to be at least that. */
+  /** Lower bound on the median. */
   readonly atLeast?: number;
-  /** The median is to be at most that. */
+  /** Upper bound on the median. */
   readonly atMost?: number;
   readonly aim?: number;
 }
@@ -19,7 +19,7 @@ export function roundsOf(rounds: readonly Figures[], name: string): number[] {
   return rounds.map((figures) => figures[name] ?? Number.NaN);
 }
 
-/** The table of what was promised, and whether it is kept. */
+/** Returns the table of the bounds, and whether they are met. */
 export function barTable(bars: readonly Bar[]): string[] {
   return [
     "| what | before | median | bar | aim | |",

@@ -1,10 +1,10 @@
 /**
  * Compares the server with its peers, and with itself as data grows:
- * `npm run bench`, about 20 minutes. Writes bench/RESULTS.md; with `--quick` it
- * does less, takes under 100 seconds and only prints. `--json FILE` writes the
- * ratios too. `--case get,list25,growth`, `--only ours,ceiling`, `--rounds` and
- * `--seconds` select, `--profiles FOLDER` keeps processor profiles: these only
- * print as well. Linux only.
+ * `npm run bench`, about 20 minutes. Writes bench/RESULTS.md. With `--quick` it
+ * does less, takes under 100 seconds and only prints. `--json FILE` also writes
+ * the ratios. `--case get,list25,growth`, `--only ours,ceiling`, `--rounds` and
+ * `--seconds` select what is measured, and `--profiles FOLDER` stores CPU
+ * profiles; with these options it only prints, too. Linux only.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ import { resultsPage } from "./results.ts";
 import { type Measures, measureGroup } from "./rounds.ts";
 
 const options = readOptions(process.argv.slice(2));
-/** A quick run has the cases behind the ratios, and the mix, which is nearest to what servers do. */
+/** A quick run has the cases that the ratios need, and the mix, which is closest to real use. */
 const usual = options.isQuick ? [...RATIOS.map((each) => each.case), "mix"] : CASES.map(({ name }) => name);
 const chosen = options.cases.length > 0 ? options.cases : usual;
 const cases = CASES.filter(({ name }) => chosen.includes(name));

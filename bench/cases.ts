@@ -3,23 +3,23 @@ import type { Seeded } from "./data/seed.ts";
 import type { LoadRequest, LoadTask } from "./load/task.ts";
 import type { PeerName } from "./peers/start-peer.ts";
 
-/** One thing that is asked of several servers in turn. */
+/** A kind of request that several servers are measured with in turn. */
 export interface Case {
   readonly name: string;
   readonly title: string;
-  /** Reads and writes are asked of servers of their own: what is written would change what is read. */
+  /** Reads and writes run on separate servers, since writes would change what reads return. */
   readonly group: "reads" | "writes";
   readonly peers: readonly PeerName[];
   readonly connections: number;
   readonly requests: (data: Seeded) => LoadRequest[];
-  /** In which a peer is asked; JSON by default. */
+  /** The form of the requests to a peer; JSON by default. */
   readonly forms?: Partial<Record<PeerName, LoadTask["form"]>>;
 }
 
 const READERS: readonly PeerName[] = ["ours", "ceiling", "fastify", "connect-node"];
 const WRITERS: readonly PeerName[] = ["ours", "one-commit-each", "connect-node"];
 
-/** Different requests that each connection sends in turn. */
+/** Number of different requests that each connection sends in turn. */
 const VARIETY = 200;
 
 export const CASES: readonly Case[] = [

@@ -1,7 +1,7 @@
 /**
- * Measures how the console keeps up with long pages in a real browser: `npm run bench:console`, some two minutes. Writes
- * bench/CONSOLE.md; with `--quick` it opens each page once and only prints. Needs Chromium; TEST_CHROMIUM names another
- * than Debian's.
+ * Measures how responsive the console is on long pages in a real browser: `npm run bench:console`, about two minutes.
+ * Writes bench/CONSOLE.md. With `--quick` it opens each page once and only prints. Needs Chromium: Debian's, or the one
+ * that TEST_CHROMIUM names.
  */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -14,19 +14,19 @@ import { openAgentSite } from "./agent-site.ts";
 import { percentile, shown } from "./figures.ts";
 import { loadOfLastMinute, machineLines } from "./machine.ts";
 
-/** Messages to the run, each answered with seven blocks. */
+/** Number of messages to the run; each is answered with seven blocks. */
 const MESSAGES = 286;
-/** Messages that wait in a queue at a time. */
+/** Maximum number of queued messages. */
 const AT_ONCE = 20;
 const ACTIONS = 1_000;
-/** The most that a page may draw. */
+/** Maximum number of rows that a page may draw. */
 const MOST_ROWS = 200;
 const ROUNDS = 5;
 
 const { values: options } = parseArgs({ options: { quick: { type: "boolean" } } });
 const rounds = options.quick ? 1 : ROUNDS;
 
-/** What somebody does in a page, and what of it is waited for. */
+/** An interaction with a page, and what to wait for. */
 interface Way {
   readonly name: string;
   readonly rows: string;
@@ -63,7 +63,7 @@ try {
         page.getByLabel("Message to the agent").pressSequentially("a message of forty letters to the agent "),
     },
   ]);
-  // So that the actions go on waiting.
+  // Without a runner, the actions keep waiting.
   site.runner.kill("SIGTERM");
   await once(site.runner, "exit");
   const execution = await startExecution();
@@ -111,7 +111,7 @@ ${lines.join("\n")}
 if (options.quick) process.stdout.write(text);
 else writeFileSync(join(import.meta.dirname, "CONSOLE.md"), text);
 
-/** Has the agent answer all messages. */
+/** Sends all messages and waits until the agent has received them. */
 async function talkWith(agentExecutionId: string): Promise<void> {
   for (let sent = 0; sent < MESSAGES; sent += AT_ONCE) {
     for (let each = 0; each < Math.min(AT_ONCE, MESSAGES - sent); each++) {
@@ -149,7 +149,7 @@ async function startExecution(): Promise<string> {
   return workflowExecution.id;
 }
 
-/** Signs in by a link, in a page that keeps its long tasks. */
+/** Signs in with a link and returns a page that records its long tasks. */
 async function signedIn(): Promise<Page> {
   const { dataDir, url } = site.server;
   const { stdout } = await runCommand(["member", "sign-in", "admin@localhost", "--data-dir", dataDir]);
@@ -168,19 +168,19 @@ async function signedIn(): Promise<Page> {
   return page;
 }
 
-/** Returns the long tasks since the last time, in milliseconds, and forgets them. */
+/** Returns the durations of the long tasks since the last call, in milliseconds, and clears them. */
 function takeTasks(page: Page): Promise<number[]> {
   return page.evaluate(() => (globalThis as unknown as { longTasks: number[] }).longTasks.splice(0));
 }
 
-/** Goes each way some times, and tells how long it took and which long tasks it had. */
+/** Performs each interaction several times, and records its time and its long tasks. */
 async function measure(page: Page, ways: readonly Way[]): Promise<void> {
   for (const way of ways) {
     const times: number[] = [];
     const tasks: number[] = [];
     let most = 0;
     for (let round = 0; round < rounds; round++) {
-      // What a page before has left to do is its own.
+      // Let the previous page finish its remaining work first.
       await delay(500);
       await takeTasks(page);
       const from = performance.now();

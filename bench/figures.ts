@@ -1,21 +1,21 @@
-/** The value that so many of a hundred are not above. */
+/** Returns a percentile of the values. */
 export function percentile(values: readonly number[], hundredth: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((sorted.length * hundredth) / 100) - 1)] ?? Number.NaN;
 }
 
-/** Jain's index of fairness: 1 when all shares are alike, 1/n when one of n has all. */
+/** Returns Jain's fairness index: 1 when all shares are equal, 1/n when one of n has everything. */
 export function jain(shares: readonly number[]): number {
   const sum = shares.reduce((total, share) => total + share, 0);
   const squares = shares.reduce((total, share) => total + share * share, 0);
   return sum ** 2 / (shares.length * squares);
 }
 
-/** Numbers of a round by their names, which say the unit. */
+/** The figures of a round by name. The names contain the unit. */
 export type Figures = Readonly<Record<string, number>>;
 
 /**
- * A table of medians, with the least and the most of the rounds.
+ * Returns a table of medians, with the minimum and maximum of the rounds.
  *
  * @param before the figures of an earlier run, shown next to them
  */
@@ -34,7 +34,7 @@ export function table(rounds: readonly Figures[], before?: Figures): string[] {
   ];
 }
 
-/** Three digits that count. */
+/** Formats a number with three significant digits. */
 export function shown(value: number): string {
   if (value >= 1000) return Math.round(value).toLocaleString("en");
   return String(Number(value.toPrecision(3)));

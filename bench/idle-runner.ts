@@ -1,8 +1,8 @@
 /**
- * A runner that carries nothing out: it leases work, says of each action what a
- * runner says of one with a single step, and finishes it. What is measured with
- * it is the service. Reads SERVER, STATE_DIR, EXCHANGE_TOKENS, one for each
- * organization that it works for, with commas between, and SLOTS for each of them.
+ * A runner that executes nothing, used to measure the service alone. It leases
+ * work, sends the reports of an action with a single step, and finishes it.
+ * Reads SERVER, STATE_DIR, EXCHANGE_TOKENS, a comma-separated list with one
+ * token for each organization that it works for, and SLOTS per organization.
  */
 import { join } from "node:path";
 import { type Work, WorkKind } from "#gen/runner/v1/work_pb.js";
@@ -40,7 +40,7 @@ for (const [index, exchangeToken] of EXCHANGE_TOKENS.split(",").entries()) {
   tokens.push(token);
 }
 log.info({}, "the runner takes work");
-// It begins when it reads a byte from its standard input.
+// The runner starts to poll when it reads a byte from its standard input.
 await new Promise((resolve) => process.stdin.once("data", resolve));
 process.stdin.destroy();
 const polls = tokens.map((token) =>
@@ -60,7 +60,7 @@ await Promise.all(polls);
 async function pretend({ work }: Work, lease: Lease): Promise<void> {
   if (work.case !== "action") throw new Error(`there is no ${work.case} in the bench`);
   const environment = { phase: EnvironmentPhase.RUNNING };
-  // As the built-in runner does: nothing of a task waits for its reports but its end.
+  // Like the built-in runner, only the end of a task waits for its reports.
   const reports = [
     lease.report({ environment, steps: [{ stepIndex: 0, state: State.RUNNING }] }),
     lease.report({ steps: [{ stepIndex: 0, state: State.DONE }] }, { mayWait: true }),

@@ -1,6 +1,6 @@
 /**
- * Measures what a sandbox costs a command: `npm run bench:isolation`. As root it drops to another user, as runners do.
- * `--rounds N` in place of 100; with `--json` it prints the figures of a round of bench:workflows.
+ * Measures the overhead of a sandbox for a command: `npm run bench:isolation`. As root it switches to another user, as
+ * runners do. `--rounds N` replaces the 100 rounds. With `--json` it prints the figures for a round of bench:workflows.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,7 +43,7 @@ const chosen = await chooseIsolation({
 const isolation = await chosen.create({ programs, folder: join(folder, "shared") });
 const kept = await isolation.enter(workspace, []);
 try {
-  // In turns, so that what else the machine does costs both.
+  // Alternate, so that other load on the machine affects both.
   const timesMs = { none: [] as number[], bubblewrap: [] as number[] };
   for (let round = 0; round < ROUNDS; round++) {
     timesMs.none.push(await timeOf(programs.run));

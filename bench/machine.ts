@@ -9,17 +9,17 @@ import { percentile } from "./figures.ts";
 /** Linux counts time in hundredths of a second. */
 const TICK_MS = 10;
 
-/** Time that a process and the children that it waited for have had a processor, in milliseconds. Linux only. */
+/** Returns the processor time of a process and of the children that it waited for, in milliseconds. Linux only. */
 export function processorMs(processId: number | undefined): number {
   const stat = readFileSync(`/proc/${processId}/stat`, "utf8");
-  // The name in brackets may hold anything; utime to cstime are the 12th to 15th fields after it.
+  // The name in brackets may contain any characters; utime to cstime are the 12th to 15th fields after it.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_MS;
 }
 
 /**
- * Time that the threads of a process have had a processor, in milliseconds with
- * fractions: finer than processorMs, without threads that have ended. Linux only.
+ * Returns the processor time of a process's threads, in milliseconds with fractions. It is
+ * more precise than processorMs, but excludes threads that have ended. Linux only.
  */
 export function threadsMs(processId: number | undefined): number {
   const folder = `/proc/${processId}/task`;
@@ -29,13 +29,13 @@ export function threadsMs(processId: number | undefined): number {
   return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
-/** Time that all processes together have had a processor, in milliseconds. Linux only. */
+/** Returns the processor time of all processes together, in milliseconds. Linux only. */
 export function allProcessorsMs(): number {
   const [, user, nice, system, , , irq, softirq] = readFileSync("/proc/stat", "utf8").split(/\s+/);
   return [user, nice, system, irq, softirq].reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_MS;
 }
 
-/** What the numbers were made on, one line each. */
+/** Returns lines that describe the machine. */
 export function machineLines(): string[] {
   const [processor] = cpus();
   const run = (command: string, ...args: string[]) =>
@@ -64,7 +64,7 @@ function forcedWriteMs(): number {
   return percentile(times, 50);
 }
 
-/** Processes that ran or waited to run, on average over the last minute. */
+/** Returns the average number of processes that ran or waited to run over the last minute. */
 export function loadOfLastMinute(): number {
   return loadavg()[0] ?? 0;
 }

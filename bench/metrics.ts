@@ -1,17 +1,17 @@
 /**
- * Measures what counting costs each call, in a loop of its own: `npm run bench:metrics`, a few seconds. Ends with an
- * error where a call costs more than the bar, at the median of the rounds.
+ * Measures the overhead of metrics per call in a tight loop: `npm run bench:metrics`, a few seconds. Fails if the median
+ * overhead of the rounds exceeds the bar.
  */
 import { CallMeasures, type MeasuredCall } from "../src/metrics/call-measures.ts";
 import { percentile } from "./figures.ts";
 import { machineLines } from "./machine.ts";
 
-/** The most that the measurement of a call may cost it. */
+/** Maximum overhead of the metrics of a call. */
 const BAR_NS = 1_000;
 const CALLS = 2_000_000;
 const ROUNDS = 9;
 
-/** Calls as a server has them: some operations with some codes, and durations from 0.1 ms to 4 s. */
+/** Typical calls of a server: some operations with some codes, and durations from 0.1 ms to 4 s. */
 const calls: readonly MeasuredCall[] = Array.from({ length: 256 }, (_, index) => ({
   operation: `service.v1.ProjectService/Operation${index % 24}`,
   ...(index % 10 === 0 ? { code: "not_found", status: 404 } : { code: "ok", status: 200 }),

@@ -10,10 +10,10 @@ import { type Measures, measuresKey, tell } from "./rounds.ts";
 
 const CONNECTIONS = 32;
 
-/** A run keeps no more inputs that wait (contract, SendToAgentExecution). */
+/** Maximum number of queued inputs of a run (contract, SendToAgentExecution). */
 const QUEUED_AT_MOST = 50;
 
-/** Operations without a peer: nothing that they could be compared with does the same. */
+/** Operations without a peer, since nothing comparable does the same. */
 export const OWN_CASES: readonly Pick<Case, "name" | "title" | "peers" | "connections">[] = [
   {
     name: "start-workflow",
@@ -29,7 +29,7 @@ export const OWN_CASES: readonly Pick<Case, "name" | "title" | "peers" | "connec
   },
 ];
 
-/** Measures them on servers of their own, each a number of requests a round. */
+/** Measures these operations on separate servers, with a fixed number of requests per round. */
 export async function measureOwn(load: Load, options: Options, measures: Measures): Promise<void> {
   const isAsked = (name: string) => options.cases.length === 0 || options.cases.includes(name);
   if (options.only.length > 0 && !options.only.includes("ours")) return;
@@ -81,7 +81,7 @@ async function sendInputs(load: Load, options: Options, measures: Measures): Pro
   await site.close();
 }
 
-/** One round; the one before the first warms up. */
+/** Measures a round; the round before the first one is a warm-up. */
 async function measure(
   name: string,
   server: TestServer,

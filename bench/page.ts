@@ -4,7 +4,7 @@ import type { GrowthBar } from "./growth/growth-page.ts";
 import { median, type Ratio, ratioRounds } from "./ratios.ts";
 import { type Measured, type Measures, measuresKey } from "./rounds.ts";
 
-/** The table of ratios: medians of the rounds, their spread, and whether the promise is kept. */
+/** Returns the table of ratios: medians of the rounds, their spread, and whether the bound is met. */
 export function ratioTable(
   ratios: readonly Ratio[],
   measures: Measures,
@@ -39,13 +39,13 @@ export function ratioTable(
   ];
 }
 
-/** Whether a promise is kept, in a word for a table. */
+/** Returns a word for a table that says whether a bound is met. */
 export function verdict(isMet: boolean, isAim: boolean): string {
   if (isAim) return "aim met";
   return isMet ? "met" : "**missed**";
 }
 
-/** One table for each case, its peers in the order of the case. */
+/** Returns a table for each case, with its peers in the order of the case. */
 export function caseTables(
   cases: readonly Pick<Case, "name" | "title" | "peers" | "connections">[],
   measures: Measures,

@@ -1,12 +1,12 @@
 /**
  * Compares the server with its peers on PostgreSQL, and with itself as data
  * grows: `npm run bench:postgres`, about 11 minutes. It starts the release that
- * npm installs, with commits forced to disk. Writes bench/POSTGRES.md, also with
- * fewer `--rounds` and `--seconds`, which the page names; with `--quick` it does
- * less and only prints. Options as those of bench.ts; the
- * cases are those of bench/postgres/cases.ts, `two-servers` and `growth`, of which
- * `searches` is a part: `--case searches` and `--case create20x` are the bars of
- * searches and of creates alone.
+ * npm installs, with commits forced to disk. Writes bench/POSTGRES.md, even with
+ * other `--rounds` and `--seconds`, which the page names. With `--quick` it does
+ * less and only prints. The options are those of bench.ts. The cases are those of
+ * bench/postgres/cases.ts, `two-servers` and `growth`, which includes `searches`:
+ * `--case searches` and `--case create20x` only measure the bars of searches and
+ * of creates.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ import { type Measures, measureGroup } from "./rounds.ts";
 
 const options = readOptions(process.argv.slice(2));
 const isAsked = (name: string) => options.cases.length === 0 || options.cases.includes(name);
-/** A quick run has the cases behind the ratios. */
+/** A quick run has only the cases that the ratios need. */
 const cases = POSTGRES_CASES.filter(
   ({ name }) =>
     isAsked(name) &&

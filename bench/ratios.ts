@@ -2,19 +2,19 @@ import { percentile } from "./figures.ts";
 import type { PeerName } from "./peers/start-peer.ts";
 import { type Measured, type Measures, measuresKey } from "./rounds.ts";
 
-/** A promise of how the server compares with another. */
+/** A bound on the ratio between the server and another one. */
 export interface Ratio {
   readonly name: string;
   readonly what: string;
   readonly case: string;
   readonly against: PeerName;
-  /** Processor time of the other by ours, or requests per second of ours by those of the other. */
+  /** Processor time of the other server divided by ours, or our requests per second divided by the other's. */
   readonly measure: "processor" | "rate";
   readonly atLeast: number;
   readonly aim?: number;
 }
 
-/** In the order of the table; its other rows are measured as data grows (bench/growth). */
+/** In the order of the table. Its other rows are measured as data grows (bench/growth). */
 export const RATIOS: readonly Ratio[] = [
   ratio("get/ceiling", "GetProject", "get", "ceiling", "processor", 0.65, 0.8),
   ratio("list25/ceiling", "ListProjects of 25", "list25", "ceiling", "processor", 0.75, 0.9),
@@ -41,7 +41,7 @@ export function ratio(
   return { name, what, case: caseName, against, measure, atLeast, ...(aim !== undefined && { aim }) };
 }
 
-/** What a ratio came to in each round; empty when it was not measured. */
+/** Returns a ratio for each round; empty when it was not measured. */
 export function ratioRounds({ case: name, against, measure }: Ratio, measures: Measures): number[] {
   const ours = measures.get(measuresKey(name, "ours")) ?? [];
   const others = measures.get(measuresKey(name, against)) ?? [];

@@ -6,7 +6,7 @@ import { startServer, stopAll } from "../test/harness/server.ts";
 import { sendWorst, worstRequests } from "../test/harness/worst-requests.ts";
 import { loadOfLastMinute, machineLines } from "./machine.ts";
 
-// How long another caller waits while the worst requests of the contract are sent, and how much memory they take.
+// Measures how long another caller waits during the most expensive requests of the contract, and their memory.
 
 const MIB = 1024 * 1024;
 const isQuick = process.argv.includes("--quick");

@@ -7,14 +7,14 @@ import { caseTables, ratioTable } from "./page.ts";
 import { RATIOS } from "./ratios.ts";
 import type { Measures } from "./rounds.ts";
 
-/** What a run was made on, and what it found. */
+/** The machine and the results of a run. */
 export interface Run {
   readonly options: Options;
   readonly began: Date;
   readonly tookMinutes: number;
-  /** Of machine.ts. */
+  /** From machine.ts. */
   readonly machine: readonly string[];
-  /** Processes that ran or waited to run, before and after each part. */
+  /** Average numbers of processes that ran or waited to run, before and after each part. */
   readonly loads: readonly number[];
   readonly measures: Measures;
   readonly growth: Growth | undefined;
@@ -31,10 +31,10 @@ const PACKAGES = [
   "pino",
 ];
 
-/** Written by people: what was tried toward the aims, and came to nothing or to little. */
+/** A handwritten page about attempts to reach the aims that had little or no effect. */
 const TRIED = join(import.meta.dirname, "TRIED.md");
 
-/** The page of a run. */
+/** Returns the page of a run. */
 export function resultsPage(run: Run): string {
   const { options, began, tookMinutes, machine, loads, measures, growth, cases } = run;
   const command = `npm run bench${options.isQuick ? " -- --quick" : ""}`;
@@ -78,7 +78,7 @@ ${growth ? `## As data grows\n\n${growthTables(growth).join("\n")}` : ""}
 ${existsSync(TRIED) ? readFileSync(TRIED, "utf8") : ""}`;
 }
 
-/** Returns the release of an installed package. */
+/** Returns the version of an installed package. */
 export function versionOf(name: string): string {
   const manifest = join(import.meta.dirname, "../node_modules", name, "package.json");
   return JSON.parse(readFileSync(manifest, "utf8")).version;

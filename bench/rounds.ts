@@ -10,49 +10,49 @@ import { expectSameAnswers, expectSameGrpcAnswers } from "./peers/same-answers.t
 import { expectSameRows, type RowsOf } from "./peers/same-rows.ts";
 import { type Peer, type PeerName, startPeer } from "./peers/start-peer.ts";
 
-/** What one case came to on one peer in one round. */
+/** The result of a case on a peer in a round. */
 export interface Measured {
   readonly perSecond: number;
-  /** Of the whole server process, in microseconds. */
+  /** Processor time of the whole server process per request, in microseconds. */
   readonly processorUs: number;
-  /** Of the database, where it is a process of its own. */
+  /** Processor time of the database per request, if it is a separate process. */
   readonly databaseUs?: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
 }
 
-/** Rounds by `case peer`, each with its measures in the order of the rounds. */
+/** The results by `case peer`, in the order of the rounds. */
 export type Measures = Map<string, Measured[]>;
 
 export const measuresKey = (caseName: string, peer: string) => `${caseName} ${peer}`;
 
-/** Requests of a measure at least: fewer say more of the disk's moment than of the server. */
+/** Minimum number of requests per measurement. Fewer would measure the disk's current state rather than the server. */
 const FEWEST = 30;
 
-/** A peer that is warm, and what one part of a measure asks of it. */
+/** A warm peer, and the task of a part of its measurement. */
 interface Turn {
   readonly peer: Peer;
   readonly task: LoadTask;
   readonly parts: Part[];
 }
 
-/** What one part of a measure came to. */
+/** The result of a part of a measurement. */
 interface Part {
   readonly result: LoadResult;
   readonly spentMs: number;
   readonly databaseMs: number;
 }
 
-/** Where the peers of a run have their data. */
+/** The place where the peers of a run have their data. */
 export interface Site {
-  /** Starts a peer on a copy of the data of its own. */
+  /** Starts a peer on its own copy of the data. */
   start(name: PeerName, data: Seeded, copy: string, nodeFlags: readonly string[]): Promise<Peer>;
   readonly rowsOf?: RowsOf;
-  /** Time that the database has had a processor, in milliseconds, where it is a process of its own. */
+  /** Returns the processor time of the database, in milliseconds; absent if it is no separate process. */
   databaseMs?(): number;
 }
 
-/** Every peer has a data folder of its own. */
+/** A site where every peer has its own data folder. */
 const FOLDERS: Site = {
   start(name, data, copy, nodeFlags) {
     const folder = `${data.dataDir}-${copy}`;
@@ -61,7 +61,7 @@ const FOLDERS: Site = {
   },
 };
 
-/** Measures the cases of one group: every peer in its own process on its own copy of the data, in turn. */
+/** Measures the cases of a group. Each peer has its own process and its own copy of the data, and they take turns. */
 export async function measureGroup(
   cases: readonly Case[],
   data: Seeded,
@@ -112,7 +112,7 @@ async function startPeers(
   return peers;
 }
 
-/** Reads must have one answer, and changes of one project leave the same rows, whichever peer is asked. */
+/** Requires that all peers answer reads identically and write the same rows for a change of a project. */
 async function expectAlike(
   cases: readonly Case[],
   data: Seeded,
@@ -133,7 +133,7 @@ async function expectAlike(
 
 const CHANGES_OF_ONE = /\/(Create|Update)Project$/;
 
-/** Others come first in other rounds and parts, so that none gains by its place. */
+/** Rotates the order of the peers by round and part, so that none profits from its position. */
 function rotated<T>(list: readonly T[], by: number): T[] {
   const first = by % list.length;
   return [...list.slice(first), ...list.slice(0, first)];
@@ -151,7 +151,7 @@ async function warmUp(
   const form = forms?.[name] ?? "json";
   const task = { form, url, token: data.token, connections, requests: requests(data), seconds };
   const result = await load.run({ ...task, seconds: warmUpSeconds[round === 0 ? "first" : "later"] });
-  // A number of requests instead of a time, so that all of them are answered and none is broken off.
+  // A number of requests instead of a duration, so that all are answered and none is cut off.
   const perSecond = result.answered > 0 ? (result.answered / result.tookMs) * 1000 : 0;
   const amount = Math.max((perSecond * seconds) / parts, 2 * connections, FEWEST / parts);
   return { peer, task: { ...task, amount: Math.ceil(amount) }, parts: [] };
@@ -172,7 +172,7 @@ async function askPart(peer: Peer, task: LoadTask, load: Load, site: Site): Prom
   return { result, spentMs, databaseMs };
 }
 
-/** Sums over the parts of a measure; of percentiles the mean. */
+/** Combines the parts of a measurement: sums, and the means of the percentiles. */
 function together(parts: readonly Part[], hasDatabase: boolean): Measured {
   const sum = (of: (part: Part) => number) => parts.reduce((so, part) => so + of(part), 0);
   const answered = sum(({ result }) => result.answered);

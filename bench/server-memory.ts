@@ -4,28 +4,28 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { TestServer } from "../test/harness/server.ts";
 import { until } from "../test/harness/until.ts";
 
-/** The environment of a server whose garbage {@link keptKib} can have collected. */
+/** The environment of a server in which {@link keptKib} can trigger a garbage collection. */
 export const COLLECTABLE = { NODE_OPTIONS: "--inspect-port=127.0.0.1:0" };
 
-/** Time in which the engine gives the pages of what was collected back to the system. */
+/** Time that the engine needs to return collected pages to the system. */
 const GIVEN_BACK_MS = 500;
 
-/** What a process holds, in KiB (VmRSS). Linux only. */
+/** Returns the resident memory of a process, in KiB (VmRSS). Linux only. */
 export function heldKib(processId: number | undefined): number {
   return statusKib(processId, "VmRSS");
 }
 
 /**
- * Has the garbage of a server collected.
- * @returns the memory of its own that it holds then, in KiB (RssAnon); Linux only
+ * Triggers a garbage collection in a server.
+ * @returns its anonymous memory afterwards, in KiB (RssAnon); Linux only
  */
 export async function keptKib(server: TestServer): Promise<number> {
   const findUrl = () => /^Debugger listening on (ws:\S+)$/m.exec(server.logText())?.[1];
-  // Node listens for a debugger from this signal on.
+  // This signal makes Node listen for a debugger.
   if (findUrl() === undefined) server.process.kill("SIGUSR1");
   const socket = new WebSocket((await until(findUrl, (url) => url !== undefined)) ?? "");
   await once(socket, "open");
-  // What a first collection finalizes is garbage for the second.
+  // The second collection frees objects that the first one has finalized.
   for (const id of [1, 2]) {
     socket.send(JSON.stringify({ id, method: "HeapProfiler.collectGarbage" }));
     await once(socket, "message");

@@ -11,29 +11,29 @@ import { allProcessorsMs, processorMs } from "./machine.ts";
 
 /** Processor time in milliseconds. */
 export interface ProcessorTimes {
-  /** Of all servers. */
+  /** All servers. */
   readonly server: number;
-  /** With what they started. */
+  /** The runners and the programs that they started. */
   readonly runners: number;
-  /** Of everything else on the machine but this process. */
+  /** Everything else on the machine, except this process. */
   readonly others: number;
 }
 
-/** A new server with its runners, each a process of its own. */
+/** A new server with its runners, each in a separate process. */
 export interface Site {
   readonly server: TestServer;
   /** The tokens of the administrators of its organizations. */
   readonly tokens: readonly string[];
-  /** Any operation as an administrator, of the first organization by default; its answer, which must be a success. */
+  /** Calls an operation as an administrator, by default of the first organization. Throws unless it succeeds. */
   call(operation: string, body: object, token?: string): Promise<Answer["body"]>;
-  /** Lets the runners take work. */
+  /** Makes the runners start to poll for work. */
   begin(): void;
-  /** So far. */
+  /** Returns the processor times so far. */
   processors(): ProcessorTimes;
   close(): Promise<void>;
 }
 
-/** A runner's program that has registered; it begins at once, or when it is asked to. */
+/** A registered runner process. It polls for work at once, or after `begin` if that is present. */
 export interface StartedRunner {
   readonly process: ChildProcess;
   begin?(): void;
@@ -42,7 +42,7 @@ export interface StartedRunner {
 export type StartRunner = (
   server: TestServer,
   stateDir: string,
-  /** One for each organization that it works for. */
+  /** One token for each organization that the runner works for. */
   exchangeTokens: readonly string[],
 ) => Promise<StartedRunner>;
 
@@ -54,13 +54,13 @@ const DATABASE_CONNECTIONS = "8";
 export interface SiteOptions {
   /** The database of the server; SQLite by default. */
   readonly databaseUrl?: string;
-  /** Number of organizations; 1 by default. Each has one of the runners' programs when there are several. */
+  /** Number of organizations; 1 by default. With several, each has one of the runner processes. */
   readonly organizations?: number;
-  /** Number of servers over the database, each with its share of the runners' programs; 1 by default. */
+  /** Number of servers over the database, each with its share of the runner processes; 1 by default. */
   readonly servers?: number;
 }
 
-/** Starts a server, or several over one database, and the programs of four runners. */
+/** Starts one server, or several over one database, and four runner processes. */
 export async function openSite(
   startRunner: StartRunner,
   { databaseUrl, organizations = 1, servers: serverCount = 1 }: SiteOptions = {},
@@ -114,7 +114,7 @@ export async function openSite(
   };
 }
 
-/** Starts another server over the database of one, with its keys. */
+/** Starts another server over a server's database, with the same keys. */
 function startAnother(
   { dataDir }: TestServer,
   databaseUrl: string,
@@ -126,7 +126,7 @@ function startAnother(
   return startServer({ dataDir: copy, args });
 }
 
-/** Creates more organizations while the server runs, as an operator does; the tokens of their administrators. */
+/** Creates more organizations while the server runs, as an operator does. Returns their administrators' tokens. */
 async function addOrganizations(dataDir: string, count: number): Promise<string[]> {
   if (count === 0) return [];
   const { store, keys } = await openData(dataConfigOf(dataDir));

@@ -1,8 +1,8 @@
 /**
- * Measures how long callers wait where the disk is slow: `npm run bench:disk`,
- * two minutes. Writes bench/SLOW-DISK.md; with `--quick` it does less and only
- * prints, as with `--ms 0,20` in place of the three delays. Linux with a C
- * compiler only.
+ * Measures how long callers wait when the disk is slow: `npm run bench:disk`,
+ * two minutes. Writes bench/SLOW-DISK.md. With `--quick` it does less and only
+ * prints; it also only prints with `--ms 0,20`, which replaces the three
+ * delays. Needs Linux and a C compiler.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { startLoad } from "./load/load.ts";
 import { loadOfLastMinute, machineLines } from "./machine.ts";
 
 const WRITERS = 32;
-/** The most that an image may have, and how many of them the largest input has (contract). */
+/** The contract's maximum size of an image, and number of images in an input. */
 const IMAGE_BYTES = 4 * 1024 * 1024;
 const IMAGES = 10;
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
@@ -83,7 +83,7 @@ async function measure(delayMs: number): Promise<void> {
 
   const data = Buffer.concat([PNG, Buffer.alloc(IMAGE_BYTES - PNG.length)]).toString("base64");
   const inputs = Array.from({ length: IMAGES }, () => ({ image: { data, mimeType: "image/png" } }));
-  // It takes the one place of the runner: the others keep their input.
+  // This run takes the only slot of the runner, so the others keep their input.
   await site.startRuns(1);
   const runs: string[] = [];
   while (runs.length < sends) runs.push((await site.call("AgentService/StartAgent", {})).agentExecutionId);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The flags that `npm start` gives node, by which servers that are measured are started, too. */
+/** The Node flags of `npm start`, which the measured servers are started with as well. */
 export const START_FLAGS = flagsOf(
   JSON.parse(readFileSync(join(import.meta.dirname, "../package.json"), "utf8")).scripts.start,
 );

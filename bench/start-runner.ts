@@ -4,11 +4,11 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import type { StartRunner } from "./site.ts";
 
-/** Pieces of work that each runner has at the same time. */
+/** Number of slots of each runner process. */
 export const IDLE_SLOTS = 8;
 export const REAL_SLOTS = 2;
 
-/** One that says of everything that it is done; see idle-runner.ts. It begins when it is asked to. */
+/** Starts a runner that reports everything as done, see idle-runner.ts. It polls after `begin`. */
 export const startIdleRunner: StartRunner = async (server, stateDir, exchangeTokens) => {
   const child = spawn(process.execPath, [join(import.meta.dirname, "idle-runner.ts")], {
     env: {
@@ -24,7 +24,7 @@ export const startIdleRunner: StartRunner = async (server, stateDir, exchangeTok
   return { process: child, begin: () => void child.stdin.end("begin\n") };
 };
 
-/** The runner that is built in, as an operator starts it. */
+/** Starts the built-in runner, as an operator does. */
 export const startRealRunner: StartRunner = async (server, stateDir, [exchangeToken]) => {
   const settings = ["--server", server.url, "--state-dir", stateDir, "--slots", String(REAL_SLOTS)];
   const child = spawn(
@@ -34,7 +34,7 @@ export const startRealRunner: StartRunner = async (server, stateDir, [exchangeTo
       env: {
         PATH: process.env.PATH,
         CHARTROOM_EXCHANGE_TOKEN: exchangeToken,
-        // What isolation costs is measured by itself (docs/isolation.md).
+        // The cost of isolation is measured separately (docs/isolation.md).
         CHARTROOM_ISOLATION: "none",
       },
       stdio: ["ignore", "inherit", "pipe"],
@@ -44,7 +44,7 @@ export const startRealRunner: StartRunner = async (server, stateDir, [exchangeTo
   return { process: child };
 };
 
-/** Resolves once the log of a runner says this. What else is in it is shown unless all is well. */
+/** Resolves once a runner logs these words. Prints its log lines of other levels than info. */
 function said(child: ChildProcessByStdio<Writable | null, null, Readable>, words: string): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`a runner ended with ${code}`)));

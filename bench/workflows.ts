@@ -1,8 +1,8 @@
 /**
- * Measures how the service gives work out, next to queues that do nothing else: `npm run bench:workflows`. Writes
- * bench/WORKFLOWS.md; with `--quick` it does less, takes under three minutes and only prints; `--rounds N` in
- * place of three; `--only oneOrganization` runs that workload alone, or several with commas between, and prints its
- * figures. What the queues need and the machine lacks it names, and then it only prints.
+ * Measures how the service assigns work, compared with plain queues: `npm run bench:workflows`. Writes
+ * bench/WORKFLOWS.md. With `--quick` it does less, takes under three minutes and only prints. `--rounds N` replaces the
+ * three rounds. `--only oneOrganization` runs only that workload, or several in a comma-separated list, and prints the
+ * figures. If the machine lacks something that the queues need, it names that and only prints.
  */
 import { execFile } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
@@ -62,7 +62,7 @@ const rounds: Record<keyof typeof workloads, Figures[]> = {
 };
 try {
   for (let round = 1; round <= roundCount; round++) {
-    // In turn, so that what else the machine does meets all of them alike.
+    // In turn, so that other load on the machine affects all of them alike.
     for (const name of Object.keys(workloads) as (keyof typeof workloads)[]) {
       const workload = workloads[name];
       if (!workload || (only && !only.includes(name))) continue;
@@ -91,7 +91,7 @@ function writePage(): void {
   } else writeFileSync(join(import.meta.dirname, "WORKFLOWS.md"), page);
 }
 
-/** In the order in which they run; a queue without what it needs is left out. */
+/** Returns the workloads in the order in which they run. Leaves out a queue if the machine lacks what it needs. */
 function workloadsOn(on: BenchCluster) {
   const onPostgres =
     (organizations: number, servers = 1) =>
@@ -116,7 +116,7 @@ function workloadsOn(on: BenchCluster) {
   };
 }
 
-/** Returns what a sandbox costs a command. */
+/** Returns the overhead of a sandbox for a command. */
 async function sandboxedCommands(): Promise<Figures> {
   const args = [join(import.meta.dirname, "isolation.ts"), "--json", ...(isQuick ? ["--rounds", "20"] : [])];
   const { stdout } = await promisify(execFile)(process.execPath, args);

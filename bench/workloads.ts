@@ -9,22 +9,22 @@ import { type Figures, jain, percentile } from "./figures.ts";
 import { openSite, type ProcessorTimes, type Site } from "./site.ts";
 import { startIdleRunner, startRealRunner } from "./start-runner.ts";
 
-/** How much is done; the numbers of actions are those of one execution. */
+/** The sizes of the workloads. Numbers of actions are per execution. */
 export interface Sizes {
   readonly full: { readonly executions: number; readonly actions: number };
   readonly arriving: { readonly executions: number; readonly actions: number; readonly everyMs: number };
   readonly real: { readonly executions: number; readonly actions: number };
 }
 
-/** At most so many actions of an execution run at the same time. */
+/** Maximum number of concurrent actions of an execution. */
 export const MAX_PARALLEL = 5;
 
-/** Callers of StartWorkflow at the same time. */
+/** Number of concurrent callers of StartWorkflow. */
 const STARTERS = 8;
 
 const POLL_MS = 100;
 
-/** Every execution waits before the first runner begins: how much is done, and whether all get their share. */
+/** Measures throughput and fairness when all executions are queued before the first runner begins. */
 export async function fullQueue({ full }: Sizes): Promise<Figures> {
   const site = await openSite(startIdleRunner);
   const start = await workflow(site, full.actions);
@@ -58,7 +58,7 @@ export async function fullQueue({ full }: Sizes): Promise<Figures> {
   };
 }
 
-/** Executions arrive at a steady pace, whether those before have ended or not: how soon each begins. */
+/** Measures how soon executions begin that arrive at a fixed rate, whether or not earlier ones have ended. */
 export async function arriving({ arriving: { executions, actions, everyMs } }: Sizes): Promise<Figures> {
   const site = await openSite(startIdleRunner);
   const start = await workflow(site, actions);
@@ -88,7 +88,7 @@ export async function arriving({ arriving: { executions, actions, everyMs } }: S
   };
 }
 
-/** The runner that is built in: each action clones a small repository and runs one command. */
+/** Measures the built-in runner: each action clones a small repository and runs one command. */
 export async function realRunners({ real }: Sizes): Promise<Figures> {
   const site = await openSite(startRealRunner);
   const start = await workflow(site, real.actions, { repository: namesOfOneRepository() });
@@ -105,7 +105,7 @@ export async function realRunners({ real }: Sizes): Promise<Figures> {
   };
 }
 
-/** Starts executions, {@link STARTERS} at the same time. */
+/** Starts executions, {@link STARTERS} at a time. */
 export async function startAll(starts: readonly (() => Promise<unknown>)[]): Promise<void> {
   const left = [...starts];
   const starter = async () => {
@@ -114,7 +114,7 @@ export async function startAll(starts: readonly (() => Promise<unknown>)[]): Pro
   await Promise.all(Array.from({ length: STARTERS }, starter));
 }
 
-/** What is named twice gets one action, so the repository has many names. */
+/** Returns different addresses of one repository, since a repeated address gets only one action. */
 function namesOfOneRepository(): (index: number) => string {
   const folder = temporaryFolder();
   const repository = bareRepository(folder, { "a.txt": "one\n" });
@@ -127,11 +127,11 @@ function namesOfOneRepository(): (index: number) => string {
 
 interface WorkflowOptions {
   readonly repository?: (index: number) => string;
-  /** Of the organization that has it; the first by default. */
+  /** Token of the organization that owns it; of the first one by default. */
   readonly token?: string | undefined;
 }
 
-/** Makes a workflow of one command over so many repositories; what starts it. */
+/** Creates a workflow of one command over a number of repositories; returns the function that starts it. */
 export async function workflow(
   { call }: Site,
   actions: number,

@@ -2,20 +2,20 @@ import type Database from "better-sqlite3";
 import { searchTrigrams } from "../../src/store/sqlite/search/trigrams.ts";
 import { type Owner, projectRow } from "./project-rows.ts";
 
-/** Rows that an organization has in the index of search texts (migration 0006). */
+/** Number of rows reserved for an organization in the index of search texts (migration 0006). */
 const RANGE_ROWS = 2 ** 30;
 
 const ROWS_A_COMMIT = 20_000;
 
 export interface Organization {
   readonly owner: Owner;
-  /** Of its range in the index of search texts, from 1. */
+  /** The number of its range in the index of search texts, from 1. */
   readonly number: number;
-  /** Whether it is the one that the load asks as. */
+  /** Whether the load authenticates as this organization. */
   readonly isLarge: boolean;
 }
 
-/** Inserts the projects of an organization with all that the server writes with them; their ids, ascending. */
+/** Inserts the projects of an organization with all rows that the server writes with them; returns their ids, ascending. */
 export function fillProjects(
   db: Database.Database,
   { owner, number, isLarge }: Organization,
@@ -54,7 +54,7 @@ export function fillProjects(
       insertAnnotation.run(row.id, organizationId, key, value);
     }
     ids.push(row.id);
-    // A log of a million rows would take as much of the disk as they do.
+    // Commit in between: a write-ahead log of a million rows would take as much disk space as the rows.
     if (index % ROWS_A_COMMIT === ROWS_A_COMMIT - 1) db.exec("commit; begin");
   }
   db.prepare("insert into project_search_range (organization_id, number, last_row) values (?, ?, ?)").run(

@@ -23,14 +23,14 @@ export interface Owner {
   readonly creatorId: string;
 }
 
-/** In every third project. */
+/** A word in every third project. */
 export const COMMON_WORD = "service";
 
-/** In as many projects of an organization as there are, but in no more than this. */
+/** A word in all projects of a small organization, but in at most RARE_COUNT projects of a large one. */
 export const RARE_WORD = "quartz";
 export const RARE_COUNT = 800;
 
-/** In every third project of the small organizations, and in none of the large one. */
+/** A word in every third project of the small organizations, and in none of the large one. */
 export const ELSEWHERE_WORD = "zephyr";
 
 export const ABSENT_WORD = "xylograph";
@@ -39,14 +39,14 @@ const KINDS = [COMMON_WORD, "library", "console", "worker", "gateway", "importer
 const TOPICS = ["billing", "search", "ledger", "mail", "orders", "maps", "photo", "audit", "render", "index"];
 const TEAMS = ["north", "south", "east", "west", "harbour", "meadow", "summit"];
 
-/** Popularity of projects that somebody uses: the same few scores again and again, as counts have it. */
+/** Scale of the popularity of projects in use. Scores derive from counts, so the same few values repeat. */
 const SCORES = 200;
 
 const FIRST_MS = Date.UTC(2026, 0, 1);
 
 /**
- * Project `index` of an organization of `count`, the same whenever it is asked
- * for but its id: a body of about 900 bytes as the server writes it.
+ * Returns project `index` of an organization with `count` projects. It is deterministic except for its id. The body has
+ * about 900 bytes, in the form that the server writes.
  */
 export function projectRow(owner: Owner, index: number, count: number, isLarge: boolean): ProjectRow {
   const chance = chanceOf(index);
@@ -81,7 +81,7 @@ export function projectRow(owner: Owner, index: number, count: number, isLarge: 
 // biome-ignore lint/suspicious/noExplicitAny: the canonical JSON of a project, to be filled in
 const templates = new Map<string, any>();
 
-/** The fields that all projects share, in the order in which the server writes them. */
+/** Returns the fields that all projects share, in the order in which the server writes them. */
 function template({ organizationId, creatorId }: Owner) {
   const known = templates.get(organizationId);
   if (known) return known;
@@ -124,7 +124,7 @@ function pick<T>(list: readonly T[], index: number): T {
   return list[index % list.length] as T;
 }
 
-/** A number from 0 to 1 that belongs to an index, with no order to it. */
+/** Returns a pseudorandom number from 0 to 1 that depends only on the index. */
 function chanceOf(index: number): number {
   const mixed = Math.imul(index + 1, 0x9e3779b1) >>> 0;
   return (Math.imul(mixed ^ (mixed >>> 15), 0x85ebca6b) >>> 0) / 2 ** 32;

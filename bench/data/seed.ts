@@ -9,27 +9,27 @@ import type { Store } from "../../src/store/store.ts";
 import { fillProjects } from "./fill-projects.ts";
 import type { Owner } from "./project-rows.ts";
 
-/** Sizes of a data folder: one organization that the load asks as, and others next to it. */
+/** Sizes of a data folder: one organization that the load authenticates as, and others. */
 export interface Sizes {
   readonly projects: number;
   readonly others: { readonly organizations: number; readonly projects: number };
 }
 
-/** What the load needs to know of a data folder. */
+/** The facts about a data folder that the load needs. */
 export interface Seeded {
   readonly dataDir: string;
-  /** Of the administrator of the organization that is asked as. */
+  /** The token of the administrator of the main organization. */
   readonly token: string;
   readonly projectIds: readonly string[];
   readonly organizationId: string;
-  /** Of the administrators of the other organizations. */
+  /** The tokens of the administrators of the other organizations. */
   readonly otherTokens: readonly string[];
 }
 
-/** How many ids the load chooses among. */
+/** Number of ids that the load chooses from. */
 const KNOWN_IDS = 1_000;
 
-/** Makes a data folder: organizations by the services, their projects by SQL, in the form the server writes. */
+/** Creates a data folder: organizations through the services, their projects with SQL in the form the server writes. */
 export async function seed(dataDir: string, sizes: Sizes): Promise<Seeded> {
   mkdirSync(dataDir, { recursive: true });
   const keys = loadKeys(join(dataDir, "key.json"));
@@ -55,7 +55,7 @@ interface Founded {
   readonly token: string;
 }
 
-/** Makes the organizations, without projects. */
+/** Creates the organizations, without projects. */
 export async function foundOrganizations(
   store: Store,
   keys: Keys,
@@ -69,7 +69,7 @@ export async function foundOrganizations(
   return { main, others };
 }
 
-/** Returns what the load needs to know of data with these projects of the main organization. */
+/** Returns the facts that the load needs for data with these projects of the main organization. */
 export function seeded(
   dataDir: string,
   { token, owner }: Founded,
@@ -96,7 +96,7 @@ async function found(store: Store, keys: Keys, organizationName: string): Promis
   return { owner: { organizationId, creatorId: userId }, token };
 }
 
-/** Nothing is lost that cannot be made again, so nothing is forced to disk or held against other tables. */
+/** Opens the database without fsync and foreign key checks, since the data can be recreated. */
 function openForFilling(dataDir: string): Database.Database {
   const db = new Database(join(dataDir, DATABASE_FILE));
   db.pragma("synchronous = OFF");
@@ -105,7 +105,7 @@ function openForFilling(dataDir: string): Database.Database {
   return db;
 }
 
-/** Runs `fill` without the indexes of its tables, which take less time when they are made at the end. */
+/** Runs `fill` without the indexes of its tables and recreates them at the end, which is faster. */
 function withoutIndexes(db: Database.Database, fill: () => void): void {
   const indexes = db
     .prepare<[], { name: string; sql: string }>(

@@ -3,18 +3,18 @@ import type { PagePosition } from "../../src/domain/page.ts";
 import type { Seeded } from "../data/seed.ts";
 import type { Peer } from "../peers/start-peer.ts";
 
-/** Our server on data of one size. */
+/** The project's server on data of one size. */
 export interface GrownServer {
   readonly projects: number;
   readonly data: Seeded;
   readonly peer: Peer;
-  /** Fifty places from two fifths of the way to three fifths of the large organization's projects. */
+  /** Returns fifty positions between two fifths and three fifths of the large organization's projects. */
   middle(order: PageOrder): PagePosition[] | Promise<PagePosition[]>;
 }
 
 export type PageOrder = "id" | "popularity";
 
-/** How long the parts take, in seconds, and how often they are done. */
+/** The durations of the parts, in seconds, and the number of rounds. */
 export interface GrowthSizes {
   readonly projects: readonly number[];
   readonly rounds: number;
@@ -22,13 +22,13 @@ export interface GrowthSizes {
   readonly sideSeconds: number;
 }
 
-/** Memory of a server that no file backs, in MB: what the process holds of its own. */
+/** Returns the anonymous memory of a server (RssAnon), in MB. */
 export function heldMb({ process: { pid } }: Peer): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) / 1000;
 }
 
-/** Tells how far it is. */
+/** Prints progress. */
 export function tellGrowth(what: string, figures: Readonly<Record<string, number>>): void {
   const words = Object.entries(figures).map(([name, value]) => `${name} ${value.toFixed(2)}`);
   process.stderr.write(`growth  ${what.padEnd(52)} ${words.join("  ")}\n`);

@@ -14,10 +14,10 @@ import { join } from "node:path";
 import { MIGRATIONS } from "../../src/store/sqlite/migrate.ts";
 import { type Seeded, type Sizes, seed } from "../data/seed.ts";
 
-/** What the load needs to know; written last. */
+/** The file with the facts that the load needs. It is written last. */
 const SEEDED = "seeded.json";
 
-/** Ninety-five of a hundred projects are in one organization, the others in many small ones. */
+/** Returns sizes with 95 % of the projects in one organization and the rest in many small ones. */
 export function sizesOf(projects: number): Sizes {
   const organizations = Math.min(500, projects / 100);
   return {
@@ -26,13 +26,12 @@ export function sizesOf(projects: number): Sizes {
   };
 }
 
-/** git-ignored, and gone with the packages. */
+/** The cache, which git ignores. It is removed with node_modules. */
 const cache = join(import.meta.dirname, "../../node_modules/.cache/bench");
 
 /**
- * A copy, in a folder of its own, of data with so many projects. What is copied
- * is made once for the schema and the rows of the present day: a million take
- * about a minute.
+ * Copies data with a number of projects to `folder`. The original is cached for the current schema and rows; a million
+ * projects take about a minute to create.
  */
 export async function growthData(projects: number, folder: string): Promise<Seeded> {
   const made = join(cache, `${projects}-${fingerprint()}`);
@@ -49,7 +48,7 @@ export async function growthData(projects: number, folder: string): Promise<Seed
   return { ...(JSON.parse(readFileSync(facts, "utf8")) as Seeded), dataDir: folder };
 }
 
-/** Data of an earlier schema; what is still being made by another run has no facts yet, and stays. */
+/** Removes data of an earlier schema. Data that another run is still creating has no facts file yet and is not removed. */
 function removeOutdated(projects: number): void {
   mkdirSync(cache, { recursive: true });
   for (const name of readdirSync(cache)) {
@@ -58,7 +57,7 @@ function removeOutdated(projects: number): void {
   }
 }
 
-/** Changes with the schema, with the code that makes rows, and each month, since tokens end. */
+/** Returns a hash of the schema, the code that creates rows, and the month, since tokens expire. */
 function fingerprint(): string {
   const hash = createHash("sha256").update(new Date().toISOString().slice(0, 7));
   for (const { name, ...rest } of MIGRATIONS) hash.update(name).update(JSON.stringify(rest));

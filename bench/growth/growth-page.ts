@@ -4,9 +4,9 @@ import type { Growth } from "./growth.ts";
 import { type PageRow, pageRatios } from "./page-times.ts";
 import type { SearchRow } from "./search-times.ts";
 
-/** A promise about data as it grows: a value that must stay below a bar. */
+/** A bound that a value must stay below as data grows. */
 export interface GrowthBar {
-  /** Empty for what has no name in the table of ratios. */
+  /** The name in the table of ratios; empty if it is not in the table. */
   readonly name: string;
   readonly what: string;
   readonly rounds: readonly number[];
@@ -23,7 +23,7 @@ export function worstSearch(searches: readonly SearchRow[], isMeant = (_: Search
     .reduce((worst, each) => (median(each) > median(worst) ? each : worst));
 }
 
-/** Returns the bar of a page in the middle. */
+/** Returns the bound for a page in the middle. */
 export function pageBar(pages: readonly PageRow[]): GrowthBar {
   const byRound = pageRatios(pages);
   const worse = byRound[0]?.map((_, round) => Math.max(...byRound.map((each) => each[round] ?? Number.NaN)));
@@ -36,7 +36,7 @@ export function pageBar(pages: readonly PageRow[]): GrowthBar {
   };
 }
 
-/** The promises, in the order of the table. */
+/** Returns the bounds, in the order of the table. */
 export function growthBars({ pages, searches, searching, writing, heldMb }: Growth): GrowthBar[] {
   return [
     pageBar(pages),
@@ -72,7 +72,7 @@ export function growthBars({ pages, searches, searching, writing, heldMb }: Grow
   ];
 }
 
-/** Tables of what was measured as data grew. */
+/** Returns the tables of the measurements as data grows. */
 export function growthTables({ sizes, pages, searches, searching, writing }: Growth): string[] {
   const rows = [
     ["alone, before the searches", searching.alone, undefined],
@@ -103,7 +103,7 @@ export function growthTables({ sizes, pages, searches, searching, writing }: Gro
   ];
 }
 
-/** Tables of pages and searches as data grew. */
+/** Returns the tables of pages and searches as data grows. */
 export function pageAndSearchTables({
   sizes,
   pages,

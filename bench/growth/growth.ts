@@ -16,17 +16,17 @@ const FULL: GrowthSizes = {
   sideSeconds: 4,
 };
 
-/** A million projects take too long to make for a quick run. */
+/** A quick run uses fewer projects, since a million take too long to create. */
 const QUICK: GrowthSizes = { projects: [1_000, 100_000], rounds: 1, searchSeconds: 0.3, sideSeconds: 0.6 };
 
-/** What our server comes to as its data grows. */
+/** The measurements of the project's server as its data grows. */
 export interface Growth {
   readonly sizes: GrowthSizes;
   readonly pages: readonly PageRow[];
   readonly searches: readonly SearchRow[];
   readonly searching: SideBySide;
   readonly writing: SideBySide;
-  /** Of the server with the most projects, after all of it, in MB. */
+  /** Memory of the server with the most projects after all measurements, in MB. */
   readonly heldMb: number;
 }
 

@@ -3,20 +3,20 @@ import { threadsMs } from "../machine.ts";
 import { type GrownServer, type PageOrder, tellGrowth } from "./grown-server.ts";
 import { middlePages } from "./pages.ts";
 
-/** Times of a page in the middle, one a round. */
+/** Times of a page in the middle, one for each round. */
 export interface PageRow {
   readonly projects: number;
   readonly order: PageOrder;
   /** Medians at one connection, in milliseconds. */
   readonly p50Ms: number[];
-  /** Of the server, in microseconds. */
+  /** Processor time of the server, in microseconds. */
   readonly processorUs: number[];
 }
 
-/** Pages of one measure: half a second or so. */
+/** Number of pages in a measurement, which takes about half a second. */
 const PAGES = 400;
 
-/** Pages in the middle of data of every size, the sizes in turn. */
+/** Measures pages in the middle of data of every size, the sizes in turn. */
 export async function pageRows(
   servers: readonly GrownServer[],
   load: Load,
@@ -48,7 +48,7 @@ export async function pageRows(
   return asked.map(({ row }) => row);
 }
 
-/** The times of the largest data by those of the smallest, of each order, round by round. */
+/** Returns the ratios of the largest data's times to the smallest data's, for each order and round. */
 export function pageRatios(rows: readonly PageRow[]): number[][] {
   return (["id", "popularity"] as const).map((order) => {
     const [smallest, ...larger] = rows.filter((row) => row.order === order);

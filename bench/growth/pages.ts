@@ -7,7 +7,7 @@ import type { Seeded } from "../data/seed.ts";
 import type { LoadRequest } from "../load/task.ts";
 import type { PageOrder } from "./grown-server.ts";
 
-/** Requests for pages of 25 of the large organization, after these positions. */
+/** Returns requests for pages of 25 projects of the large organization after these positions. */
 export function middlePages(
   data: Seeded,
   order: PageOrder,
@@ -26,7 +26,7 @@ export function middlePages(
   }));
 }
 
-/** Fifty places from two fifths of the way to three fifths, read from a data folder. */
+/** Reads fifty positions between two fifths and three fifths of the projects from a data folder. */
 export function middleInFolder({ dataDir, organizationId }: Seeded, order: PageOrder): PagePosition[] {
   const db = new Database(join(dataDir, DATABASE_FILE), { readonly: true });
   const by = order === "id" ? "id" : "popularity desc, id";
@@ -39,7 +39,7 @@ export function middleInFolder({ dataDir, organizationId }: Seeded, order: PageO
   return middleOf(all, order);
 }
 
-/** Returns the positions of fifty rows in the middle of all, which are in their order. */
+/** Returns the positions of fifty rows in the middle of sorted rows. */
 export function middleOf(
   all: readonly { readonly id: string; readonly popularity: number }[],
   order: PageOrder,

@@ -3,17 +3,17 @@ import type { LoadRequest, LoadResult } from "../load/task.ts";
 import { type GrownServer, type GrowthSizes, tellGrowth } from "./grown-server.ts";
 import { type SearchKind, searchRequests } from "./searches.ts";
 
-/** How long searches of one kind took on data of one size, in each round. */
+/** The times of searches of one kind on data of one size, in each round. */
 export interface SearchRow {
   readonly projects: number;
   readonly title: string;
   readonly mostMs: number;
   readonly results: LoadResult[];
-  /** The longest of the searches that were done once before it counted, in each round. */
+  /** The longest of the warm-up searches, in each round. */
   readonly firstMs: number[];
 }
 
-/** Searches of every kind at one connection, on data of every size; the first round is not measured. */
+/** Measures searches of every kind on one connection, on data of every size. The first round is not measured. */
 export async function searchRows(
   servers: readonly GrownServer[],
   load: Load,
@@ -24,12 +24,12 @@ export async function searchRows(
   for (let round = 0; round <= rounds; round++) {
     for (const { server, requests, row, token } of asked) {
       const task = { form: "json", url: server.peer.url, token, connections: 1, requests } as const;
-      // Once before it counts: some machines forget what has not been read for a minute.
+      // Warm up first: some machines drop data from their cache that has not been read for a minute.
       const first = await load.run({ ...task, seconds, amount: requests.length });
       if (round === 0) continue;
       row.firstMs.push(first.longestMs);
       const timed = await load.run({ ...task, seconds });
-      // Some take longer than a round: then those before it are all that there are.
+      // Some searches take longer than a round. Then only the warm-up has results.
       const result = timed.answered > 0 ? timed : first;
       if (result.failed > 0) throw new Error(`${row.title}: ${result.failed} searches failed`);
       row.results.push(result);
@@ -69,7 +69,7 @@ async function askedOf(server: GrownServer, kinds: readonly SearchKind[]): Promi
   return (await Promise.all(rows)).flat();
 }
 
-/** The page behind the first one of each search that has one. */
+/** Returns requests for the second page of each search that has one. */
 async function pageBehind({ peer, data }: GrownServer, kind: SearchKind): Promise<LoadRequest[]> {
   const pages = searchRequests(kind).map(async ({ operation, body }, index) => {
     const res = await fetch(`${peer.url}/api/service.v1.${operation}`, {

@@ -1,17 +1,17 @@
 import { ABSENT_WORD, COMMON_WORD, ELSEWHERE_WORD, RARE_WORD } from "../data/project-rows.ts";
 import type { LoadRequest } from "../load/task.ts";
 
-/** A kind of search, with a few that are of the kind. */
+/** A kind of search, with a few examples. */
 export interface SearchKind {
   readonly title: string;
   readonly words: readonly string[];
-  /** The longest that 99 of 100 may take: 15 ms where fewer than a thousand projects match. */
+  /** Upper bound on the p99, in milliseconds: 15 if fewer than a thousand projects match. */
   readonly mostMs: number;
-  /** The next page is asked for as well. */
+  /** True if the second page is requested as well. */
   readonly isDeep?: boolean;
-  /** By popularity unless it says otherwise. */
+  /** The order of the results; by popularity when absent. */
   readonly order?: "id";
-  /** By a member of a small organization, of whose projects there are some dozens. */
+  /** True if the caller is a member of a small organization, which has some dozens of projects. */
   readonly isOfSmallOne?: boolean;
 }
 

@@ -4,11 +4,11 @@ import type { LoadRequest, LoadResult, LoadTask } from "../load/task.ts";
 import { type GrownServer, type GrowthSizes, tellGrowth } from "./grown-server.ts";
 import { SEARCH_KINDS, searchRequests } from "./searches.ts";
 
-/** A GetProject at a fixed pace, alone and during something else, in turn; one of each a round. */
+/** Times of GetProject at a fixed rate, alone and during another load in turn; one of each per round. */
 export interface SideBySide {
   readonly alone: LoadResult[];
   readonly loaded: LoadResult[];
-  /** What else was answered meanwhile, a second. */
+  /** Answers per second of the other load. */
   readonly otherPerSecond: number[];
 }
 
@@ -18,7 +18,7 @@ const READ_EVERY_MS = 4;
 /** 100 durable creates a second. */
 const WRITE_EVERY_MS = 10;
 
-/** Reads while somebody searches without a pause, in every way. */
+/** Measures reads during continuous searches of every kind. */
 export function readDuringSearches(
   server: GrownServer,
   load: Load,
@@ -29,7 +29,7 @@ export function readDuringSearches(
   return sideBySide("searches", server, load, other, sizes, { connections: 1, requests });
 }
 
-/** Reads under a steady load of writes. */
+/** Measures reads during a steady load of writes. */
 export function readDuringWrites(
   server: GrownServer,
   load: Load,

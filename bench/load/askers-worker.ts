@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 import { type Asked, NOBODY } from "./askers.ts";
 
-/** Between an answer and the next question. */
+/** Pause between an answer and the next request. */
 const PAUSE_MS = 2;
 
 const { url, token, projectId } = workerData as Asked;
@@ -26,7 +26,7 @@ let waits: Record<string, number[]> = {};
 const running = new Set<Promise<void>>();
 
 parentPort?.on("message", async () => {
-  // What waits now belongs to what has been done until now.
+  // Requests in flight belong to the results so far.
   await Promise.all(running);
   parentPort?.postMessage(waits);
   waits = {};

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 
-/** How long each answer took that somebody got, in milliseconds, by who asked. */
+/** The response times, in milliseconds, by asker. */
 export type Waits = Readonly<Record<string, readonly number[]>>;
 
-/** Who does not ask, but tells how much later than asked for a timer is: what a busy machine adds to the waits. */
+/** The name for the delays of a timer, which show what a busy machine adds to the response times. */
 export const NOBODY = "nobody: how late a timer is";
 
 export interface Asked {
@@ -13,14 +13,14 @@ export interface Asked {
   readonly projectId: string;
 }
 
-/** Those who ask small questions again and again. */
+/** Clients that send small requests repeatedly. */
 export interface Askers {
-  /** Returns the waits since the last time, once each has got the answer that it waits for. */
+  /** Returns the response times since the last call, once all requests in flight are answered. */
   take(): Promise<Waits>;
   stop(): Promise<void>;
 }
 
-/** Asks from a thread of its own, so that nothing that this one does is taken for a wait. */
+/** Starts the clients in a separate thread, so that work of this thread does not add to their response times. */
 export function startAskers(asked: Asked): Askers {
   const worker = new Worker(new URL("./askers-worker.ts", import.meta.url), { workerData: asked });
   return {

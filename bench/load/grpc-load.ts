@@ -9,7 +9,7 @@ type Call = (
   done: (error: Error | null, answer?: { project?: { id?: string } }) => void,
 ) => void;
 
-/** Runs a load of GetProject by gRPC, each connection of HTTP/2 with one call at a time, like autocannon's. */
+/** Runs a load of GetProject over gRPC. Like autocannon, each HTTP/2 connection has one call at a time. */
 export async function grpcLoad(task: LoadTask): Promise<LoadResult> {
   const Service = projectService();
   const metadata = new Metadata();

@@ -4,16 +4,16 @@ import { GetProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { percentile } from "../figures.ts";
 import type { LoadResult, LoadTask } from "./task.ts";
 
-/** How often autocannon looks whether it is over. */
+/** Interval at which autocannon checks whether the run is over. */
 const LOOK_MS = 20;
 
-/** A slow answer is a figure, not a failure. */
+/** Long, since a slow answer is a result and not a failure. */
 const TIMEOUT_SECONDS = 60;
 
-/** Different requests that a connection sends in turn; more take longer to make than to send. */
+/** Number of different requests that a connection sends in turn. More would take longer to create than to send. */
 const REQUESTS_A_CONNECTION = 50;
 
-/** Runs a load by HTTP/1.1 with autocannon; each connection begins at another place of the requests. */
+/** Runs a load over HTTP/1.1 with autocannon. Each connection begins at a different position in the requests. */
 export function httpLoad(task: LoadTask): Promise<LoadResult> {
   const isBinary = task.form === "binary";
   const requests = task.requests.map(({ operation, body, token }) => ({
@@ -24,7 +24,7 @@ export function httpLoad(task: LoadTask): Promise<LoadResult> {
       : body,
   }));
   const timesMs: number[] = [];
-  // Each request of each connection is made ready before the load begins; all are somewhere among them.
+  // All requests of each connection are prepared before the load begins. Together the connections send every request.
   const most = Math.max(REQUESTS_A_CONNECTION, Math.ceil(requests.length / task.connections));
   let connection = 0;
   let began = 0;
@@ -46,7 +46,7 @@ export function httpLoad(task: LoadTask): Promise<LoadResult> {
         },
         setupClient(client) {
           const first = Math.floor((connection++ * requests.length) / task.connections);
-          // Copies, since autocannon keeps what it makes of a request in it.
+          // Copies, since autocannon caches prepared data in a request.
           const own = [...requests.slice(first), ...requests.slice(0, first)].slice(0, most);
           client.setRequests(own.map((each) => ({ ...each })));
         },
@@ -54,7 +54,7 @@ export function httpLoad(task: LoadTask): Promise<LoadResult> {
       (error, result) => {
         if (error) return reject(error);
         const answered = result["2xx"];
-        // A server that ends a connection leaves a request unanswered, without an error.
+        // A server that closes a connection leaves a request unanswered, without an error.
         const lost = task.amount === undefined ? 0 : Math.max(task.amount, task.connections) - answered;
         resolve({
           answered,

@@ -1,4 +1,4 @@
-/** The process that makes load, so that its work is not the server's nor the bench's: answers tasks one by one. */
+/** Generates load in a process separate from the server and the bench. Runs one task at a time. */
 import { grpcLoad } from "./grpc-load.ts";
 import { httpLoad } from "./http-load.ts";
 import { pacedLoad } from "./paced-load.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import type { LoadResult, LoadTask } from "./task.ts";
 
-/** The process that makes the load. */
+/** The process that generates the load. */
 export interface Load {
   run(task: LoadTask): Promise<LoadResult>;
   stop(): void;

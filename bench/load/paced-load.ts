@@ -4,9 +4,8 @@ import { percentile } from "../figures.ts";
 import type { LoadRequest, LoadResult, LoadTask } from "./task.ts";
 
 /**
- * Sends requests at a fixed pace. The time of each counts from the moment at
- * which it was due, so that a server that keeps the pace from being kept has
- * that in its figures.
+ * Sends requests at a fixed rate. Measures each from the time when it was due,
+ * so that the figures include delays that the server causes.
  */
 export async function pacedLoad(task: LoadTask): Promise<LoadResult> {
   const { everyMs = 1, seconds, requests } = task;
@@ -41,7 +40,7 @@ export async function pacedLoad(task: LoadTask): Promise<LoadResult> {
   };
 }
 
-/** The status of the answer; 0 when there is none. */
+/** Sends a request and returns the status of the answer; 0 when there is none. */
 function ask(agent: Agent, { url, token }: LoadTask, { operation, body }: LoadRequest): Promise<number> {
   return new Promise((resolve) => {
     const headers = {

@@ -1,15 +1,15 @@
 import { createLog } from "../../src/log.ts";
 
-/** The log of a peer is the server's own, pino's lines gathered for each turn: nobody gains or loses by it. */
+/** A peer uses the server's own log, pino with lines batched per turn of the event loop, so that logging costs all the same. */
 const log = createLog("info");
 
-/** What the access log says of one call. */
+/** The fields of a call in the access log. */
 export interface Call {
   readonly requestId: string;
   readonly operation: string;
   readonly code: string;
   readonly status: number;
-  /** Of performance.now(). */
+  /** From performance.now(). */
   readonly startedAt: number;
   readonly caller:
     | { readonly organizationId: string; readonly id: string; readonly tokenId: string }

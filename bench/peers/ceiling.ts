@@ -1,12 +1,12 @@
 /**
- * The ceiling: what Node and SQLite leave possible. One file of node:http with
- * better-sqlite3's prepared statements; the stored JSON is copied into the
- * answer as text. It authenticates by the same query, checks the fields that it
- * reads, and writes the same access line.
+ * The ceiling: the fastest server that Node and SQLite allow. A single file on
+ * node:http with better-sqlite3's prepared statements, which copies the stored
+ * JSON into the answer as text. It authenticates with the same query, checks the
+ * fields that it reads, and writes the same access line.
  *
- * It leaves out everything else: no other operation, no limits on bodies and
- * their pace, no deadlines, no gRPC, no CORS, no draining, no validation of
- * fields that it does not read, and no note of when a token was last used.
+ * It leaves out everything else: other operations, limits on the size and rate
+ * of bodies, deadlines, gRPC, CORS, draining, the validation of fields that it
+ * does not read, and the time when a token was last used.
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -17,7 +17,7 @@ import { openKeys, pageToken } from "./token-hash.ts";
 
 const keys = openKeys(dataFolder());
 
-/** Values of subqueries are not looked at by the planner, which would plan again at each binding: 15 µs a token. */
+/** Values in subqueries keep the planner from replanning the statement at each binding, which costs 15 µs per token. */
 const queries = openQueries(dataFolder(), keys, (statement) => statement.replaceAll("= ?", "= (select ?)"));
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -100,7 +100,7 @@ function answer(req: IncomingMessage, res: ServerResponse): void {
   });
 }
 
-/** The stored text with the users of the project, which have a column of their own, at its end. */
+/** Appends the project's users, which are in a separate column, to the stored text. */
 function projectText({ body, used_by }: Pick<PeerRow, "body" | "used_by">): string {
   return `${body.slice(0, -1)},"usedBy":${used_by}}`;
 }

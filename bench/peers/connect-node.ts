@@ -1,11 +1,11 @@
 /**
- * connect-node as its users write it: the stock adapter on node:http, the
+ * connect-node in idiomatic use: the stock adapter on node:http, the
  * generated types, protovalidate and the access log in interceptors, and Kysely
- * on better-sqlite3, its queries built where they are run. Every write is a
- * transaction of its own, forced to disk.
+ * on better-sqlite3, which builds each query where it is run. Every write is a
+ * separate transaction that is forced to disk.
  *
- * It leaves out deadlines beyond the adapter's own, limits on the pace of
- * bodies, policies, idempotency keys, and the note of when a token was last used.
+ * It leaves out deadlines beyond the adapter's own, limits on the rate of
+ * bodies, policies, idempotency keys, and the time when a token was last used.
  */
 import { openConnectQueries } from "./connect-queries.ts";
 import { serveConnect } from "./connect-server.ts";

@@ -11,14 +11,14 @@ import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
 import { openPeerPool } from "./pg-queries.ts";
 import { type PeerCaller, peerCallerOf } from "./project-queries.ts";
 
-/** A list of projects of an organization, by popularity, highest first. */
+/** Lists projects of an organization by popularity, highest first. */
 type ListRows = (
   organizationId: string,
   search: string,
   limit: number,
 ) => Promise<Pick<ProjectTable, "id" | "popularity" | "body" | "used_by">[]>;
 
-/** The reads of the connect-node peer, and its one connection, as Kysely's page on SQLite opens it. */
+/** Opens the reads of the connect-node peer on a single connection, as Kysely's documentation of SQLite does. */
 export function openConnectQueries(dataDir: string) {
   const database = new Database(join(dataDir, DATABASE_FILE));
   database.pragma("journal_mode = WAL");
@@ -42,7 +42,7 @@ export function openConnectQueries(dataDir: string) {
   });
 }
 
-/** The reads of the connect-node peer on PostgreSQL, without searches. */
+/** Opens the reads of the connect-node peer on PostgreSQL, without searches. */
 export function openConnectQueriesOnPostgres(databaseUrl: string) {
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: openPeerPool(databaseUrl) }) });
   return connectQueries(db, (organizationId, _search, limit) =>

@@ -58,7 +58,7 @@ function found<T>(value: T | undefined): T {
   return value;
 }
 
-/** Serves projects as its users write it; the database is the peer's own. */
+/** Serves projects with connect-node in idiomatic use, on the peer's own database. */
 export function serveConnect(
   keys: ReturnType<typeof openKeys>,
   queries: ReturnType<typeof openConnectQueries>,

@@ -22,10 +22,10 @@ import type { openKeys } from "./token-hash.ts";
 
 type Tx = Transaction<Schema>;
 
-/** Enters a search text in an index of the peer's own; its row there, or null without such an index. */
+/** Inserts a search text into the peer's own index; returns its row there, or null if the peer has no such index. */
 type EnterText = (tx: Tx, caller: PeerCaller, text: string) => Promise<number | null>;
 
-/** The writes of the connect-node peers: the rows that the server writes, by the same rules, one commit each. */
+/** Opens the writes of the connect-node peers: the same rows as the server's, by the same rules, one commit for each write. */
 export function openConnectWrites(
   db: Kysely<Schema>,
   keys: ReturnType<typeof openKeys>,
@@ -107,7 +107,7 @@ export function openConnectWrites(
   };
 }
 
-/** Enters a search text in the full-text index of SQLite; its row, the next of the organization's. */
+/** Inserts a search text into SQLite's full-text index; returns its row, the organization's next one. */
 export async function enterSearchText(tx: Tx, { organizationId }: PeerCaller, text: string): Promise<number> {
   const { last_row } = await searchTables(tx)
     .updateTable("project_search_range")
@@ -129,7 +129,7 @@ interface Change {
   readonly after: string;
 }
 
-/** The audit row as the next of the organization's chain, and the event of the same number. */
+/** Inserts the next audit row of the organization's chain, and the event with the same number. */
 async function insertRecord(
   tx: Tx,
   keys: ReturnType<typeof openKeys>,

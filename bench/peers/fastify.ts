@@ -1,11 +1,11 @@
 /**
- * Fastify as its users write it: a route with a JSON schema of its body, which
- * Ajv checks, and of its answer, which fast-json-stringify writes; better-sqlite3
- * with prepared statements; the token is looked up in a hook before the body is
- * read; pino writes the access line once the answer has left. The stored JSON is
- * parsed and becomes the answer's object.
+ * Fastify in idiomatic use: a route with JSON schemas for its body, which Ajv
+ * checks, and for its answer, which fast-json-stringify writes; better-sqlite3
+ * with prepared statements. A hook looks up the token before the body is read,
+ * and pino writes the access line once the answer is sent. The stored JSON is
+ * parsed into the object of the answer.
  *
- * It leaves out what the ceiling leaves out.
+ * It leaves out the same parts as the ceiling (ceiling.ts).
  */
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyRequest } from "fastify";

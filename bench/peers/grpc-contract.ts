@@ -5,10 +5,10 @@ import { loadSync } from "@grpc/proto-loader";
 const root = join(import.meta.dirname, "../..");
 
 /**
- * ProjectService as grpc-js's users load it: from the .proto file, without
+ * Loads ProjectService as is usual with grpc-js: from the .proto file, without
  * generated code.
  *
- * @param defaults true for messages in which fields of a default value appear,
+ * @param defaults true to include fields with default values in messages,
  *   whether or not they were sent
  */
 export function projectService(defaults = false): ServiceClientConstructor {

@@ -1,10 +1,10 @@
 /**
- * grpc-js as its users write it: the contract loaded from the .proto file,
- * better-sqlite3 with prepared statements, the token and the access line in the
- * handler. The stored JSON is parsed and becomes the message's object; the two
- * moments in it are put in the form that the loader takes.
+ * grpc-js in idiomatic use: it loads the contract from the .proto file, uses
+ * better-sqlite3 with prepared statements, and handles the token and the access
+ * line in the handler. The stored JSON is parsed into the object of the message;
+ * its two timestamps are converted to the form that the loader expects.
  *
- * It leaves out what the ceiling leaves out, and answers GetProject alone.
+ * It only serves GetProject and leaves out the same parts as the ceiling (ceiling.ts).
  */
 import { randomUUID } from "node:crypto";
 import {

@@ -1,8 +1,8 @@
 /**
- * Our server with grouping off: built as `chartroom serve` builds it but for the
- * one option of the store, each write in a commit of its own. That is no
- * setting, since nobody would want it; the bench alone compares the two. With a
- * database named, the same on PostgreSQL.
+ * The project's server without group commits: built like `chartroom serve`,
+ * except for one option of the store that commits each write separately. There
+ * is no setting for this, since nobody would want it; only the bench compares
+ * the two. If a database is given, it runs on PostgreSQL.
  */
 import { join } from "node:path";
 import { v7 } from "uuid";
@@ -15,7 +15,7 @@ import { openStore } from "../../src/store/sqlite/open.ts";
 import { databaseUrl, dataFolder } from "./serve-peer.ts";
 
 const dataDir = dataFolder();
-// One token makes all calls, as fast as it can.
+// All calls use one token, so rate limits are off.
 const config = readConfig({ dataDir, port: "0", rateLimits: "off" }, {});
 const keys = loadKeys(join(dataDir, "key.json"));
 const options = { now: Date.now, newId: v7, audit: keys.audit };

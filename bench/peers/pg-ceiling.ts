@@ -1,10 +1,11 @@
 /**
- * The ceiling on PostgreSQL: what Node and the driver leave possible. One file
- * of node:http with a pool of pg, every statement prepared by its name; the
- * stored JSON is copied into the answer as text. It authenticates by a query at
- * each call, checks the fields that it reads, and writes the same access line.
+ * The ceiling on PostgreSQL: the fastest server that Node and the driver allow.
+ * A single file on node:http with a pool of pg and named prepared statements,
+ * which copies the stored JSON into the answer as text. It authenticates each
+ * call with a query, checks the fields that it reads, and writes the same access
+ * line.
  *
- * It leaves out what the ceiling on SQLite leaves out (ceiling.ts).
+ * It leaves out the same parts as the ceiling on SQLite (ceiling.ts).
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -81,7 +82,7 @@ async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> 
   }
 }
 
-/** Reads the body while the token is looked up. */
+/** Reads the body; this happens while the token is looked up. */
 function bodyOf(req: IncomingMessage): Promise<string> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -93,7 +94,7 @@ function bodyOf(req: IncomingMessage): Promise<string> {
   });
 }
 
-/** The stored text with the users of the project, which have a column of their own, at its end. */
+/** Appends the project's users, which are in a separate column, to the stored text. */
 function projectText({ body, used_by }: Pick<PeerRow, "body" | "used_by">): string {
   return `${body.slice(0, -1)},"usedBy":${used_by}}`;
 }

@@ -1,7 +1,7 @@
 /**
- * connect-node as its users write it, like connect-node.ts, with Kysely on a
- * pool of pg. An organization's row is locked by the change of its sequence, so
- * that its chain has no branches; every write is a transaction of its own.
+ * connect-node in idiomatic use, like connect-node.ts, with Kysely on a pool of
+ * pg. The update of an organization's sequence locks its row, so that its audit
+ * chain does not branch. Every write is a separate transaction.
  */
 import { openConnectQueriesOnPostgres } from "./connect-queries.ts";
 import { serveConnect } from "./connect-server.ts";

@@ -8,16 +8,16 @@ import {
 } from "./project-queries.ts";
 import type { openKeys } from "./token-hash.ts";
 
-/** Connections of a peer: as many as our server has for reads. */
+/** Number of connections of a peer; the project's server uses as many for reads. */
 export const PEER_CONNECTIONS = 8;
 
-/** Opens a pool as the driver's users do. Whole numbers arrive as numbers. */
+/** Opens a pool of the driver. Converts integers to numbers. */
 export function openPeerPool(databaseUrl: string): pg.Pool {
   pg.types.setTypeParser(pg.types.builtins.INT8, Number);
   return new pg.Pool({ connectionString: databaseUrl, max: PEER_CONNECTIONS });
 }
 
-/** Opens a database for a peer that reads with statements of the driver, each prepared by its name. */
+/** Opens a database for a peer that reads with named prepared statements of the driver. */
 export function openPgQueries(databaseUrl: string, keys: ReturnType<typeof openKeys>) {
   const pool = openPeerPool(databaseUrl);
   const statement = <R extends object>(name: string, text: string) => {
@@ -39,7 +39,7 @@ export function openPgQueries(databaseUrl: string, keys: ReturnType<typeof openK
       return hash && peerCallerOf((await findToken(hash))[0]);
     },
     project: async (id: string, organizationId: string) => (await getProject(id, organizationId))[0],
-    /** By popularity, highest first; one more than a page tells that another follows. */
+    /** By popularity, highest first. One row more than a page shows that another page follows. */
     projects: (organizationId: string, limit: number) => listProjects(organizationId, limit),
   };
 }

@@ -4,7 +4,7 @@ import { DATABASE_FILE } from "../../src/store/sqlite/open.ts";
 import { trigramQuery } from "../../src/store/sqlite/search/trigrams.ts";
 import type { openKeys } from "./token-hash.ts";
 
-/** A caller that was let in. */
+/** An authenticated caller. */
 export interface PeerCaller {
   readonly organizationId: string;
   readonly id: string;
@@ -38,7 +38,7 @@ export const FIND_TOKEN = `
   left join account on account.id = member.account_id
   where token.hash = ?`;
 
-/** Who carries a token now: not expired, not switched off, not blocked, and still a member. */
+/** Returns the caller of a token, or undefined if the token is expired or disabled, or its user is blocked or no member. */
 export function peerCallerOf(found: FoundToken | undefined): PeerCaller | undefined {
   if (found?.kind !== "personal") return undefined;
   if (found.expires_at <= Date.now() || found.disabled_at !== null || found.blocked_at !== null) {
@@ -51,7 +51,7 @@ export function peerCallerOf(found: FoundToken | undefined): PeerCaller | undefi
 /**
  * Opens a data folder for a peer that reads with prepared statements of better-sqlite3.
  *
- * @param edit what is done to each statement before it is prepared; nothing by default
+ * @param edit changes each statement before it is prepared; the default changes nothing
  */
 export function openQueries(
   dataDir: string,
@@ -82,7 +82,7 @@ export function openQueries(
       return hash && peerCallerOf(findToken.get(hash));
     },
     project: (id: string, organizationId: string) => getProject.get(id, organizationId),
-    /** By popularity, highest first; one more than a page tells that another follows. */
+    /** By popularity, highest first. One row more than a page shows that another page follows. */
     projects: (organizationId: string, search: string, limit: number) =>
       search === ""
         ? listProjects.all(organizationId, limit)

@@ -1,4 +1,4 @@
-/** JSON schemas of what the Fastify peer takes and answers, as its users write them by hand. */
+/** Handwritten JSON schemas of the Fastify peer's requests and answers. */
 
 const text = { type: "string" } as const;
 const count = { type: "integer" } as const;

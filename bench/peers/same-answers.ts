@@ -4,10 +4,10 @@ import type { LoadRequest } from "../load/task.ts";
 import { projectService } from "./grpc-contract.ts";
 import type { Peer } from "./start-peer.ts";
 
-/** Page tokens are each peer's own; that there is one is what counts. */
+/** Page tokens differ between peers, so only their presence is compared. */
 const NEXT_TOKEN = /"nextToken":"[^"]+"/;
 
-/** @throws when two peers answer a read differently: they would not do the same work */
+/** @throws when two peers answer a read differently, since they would not do the same work */
 export async function expectSameAnswers(
   peers: readonly Peer[],
   token: string,
@@ -27,7 +27,7 @@ export async function expectSameAnswers(
   requireAlike(peers, answers, `${operation} ${body}`, ({ status }) => status === 200);
 }
 
-/** @throws when two peers answer a GetProject by gRPC differently, or let in somebody without a token */
+/** @throws when two peers answer GetProject over gRPC differently, or one accepts a call without a token */
 export async function expectSameGrpcAnswers(
   peers: readonly Peer[],
   token: string,

@@ -10,7 +10,7 @@ import type { Peer } from "./start-peer.ts";
 /** Rows by their table. */
 export type RowsByTable = Readonly<Record<string, readonly unknown[]>>;
 
-/** Rows of a project and of its last change, each with the columns that do not differ from run to run. */
+/** Queries for the rows of a project and of its last change, with the columns that are the same in each run. */
 export const ROW_QUERIES = {
   project: `select project.organization_id, creator_id, desired_phase, search_text, body, last_row = search_row as found
     from project join project_search_range using (organization_id) where id = ?`,
@@ -27,7 +27,7 @@ const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 
 /**
  * @param rowsOf reads the rows of a project that `ROW_QUERIES` names
- * @throws when a change of a project leaves different rows with two peers: they would not do the same work
+ * @throws when two peers write different rows for a change of a project, since they would not do the same work
  */
 export async function expectSameRows(
   peers: readonly Peer[],
@@ -58,7 +58,7 @@ export async function expectSameRows(
   }
 }
 
-/** Reads the rows of a project at a peer. */
+/** Reads a project's rows from a peer's data. */
 export type RowsOf = (peer: Peer, projectId: string) => RowsByTable | Promise<RowsByTable>;
 
 function rowsInFolder({ dataDir }: Peer, id: string): RowsByTable {
@@ -72,7 +72,7 @@ function rowsInFolder({ dataDir }: Peer, id: string): RowsByTable {
   }
 }
 
-/** Returns rows with the text of their diffs, and without what differs from run to run: the id, and times. */
+/** Returns rows with the text of their diffs and without values that differ from run to run: the id and times. */
 function comparable(rows: RowsByTable, id: string): RowsByTable {
   const audit = ((rows.audit_log ?? []) as AuditLogTable[]).map((row) => ({
     ...row,

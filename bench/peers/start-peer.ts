@@ -7,7 +7,7 @@ import packageJson from "../../package.json" with { type: "json" };
 
 const root = join(import.meta.dirname, "../..");
 
-/** What is compared: our server as it ships, and with grouping off; and the peers of bench/peers. */
+/** The servers to compare: the project's server with and without group commits, and the peers in bench/peers. */
 export type PeerName =
   | "ours"
   | "one-commit-each"
@@ -25,25 +25,25 @@ export interface Peer {
   /** Its database; undefined for SQLite in the data folder. */
   readonly databaseUrl: string | undefined;
   readonly process: ChildProcess;
-  /** Empties its access log, which is a file for all alike. */
+  /** Truncates its access log, which is a file for all peers. */
   clearLog(): void;
   stop(): Promise<void>;
 }
 
 const LOG_FILE = "access.log";
 
-/** What `npm start` tells Node. */
+/** The Node flags of `npm start`. */
 const OWN_FLAGS = startFlags(packageJson.scripts.start);
 const OWN: readonly PeerName[] = ["ours", "one-commit-each"];
 
 export interface StartOptions {
-  /** For profiling. */
+  /** Node flags for profiling. */
   readonly nodeFlags?: readonly string[];
   /** PostgreSQL instead of SQLite in the data folder. */
   readonly databaseUrl?: string;
 }
 
-/** Starts a peer on a data folder of its own. */
+/** Starts a peer on its own data folder. */
 export async function startPeer(
   name: PeerName,
   dataDir: string,
@@ -62,7 +62,7 @@ export async function startPeer(
   const ownFlags = OWN.includes(name) ? OWN_FLAGS : [];
   const child = spawn(process.execPath, [...ownFlags, ...nodeFlags, ...program], {
     cwd: root,
-    // One token makes all calls, as fast as it can.
+    // All calls use one token, so rate limits are off.
     env: { PATH: process.env.PATH, NODE_ENV: "production", CHARTROOM_RATE_LIMITS: "off" },
     stdio: ["ignore", "pipe", logFile],
   });
@@ -96,7 +96,7 @@ function startFlags(script: string): string[] {
   return flags.split(" ");
 }
 
-/** The end of what a peer wrote to standard error. */
+/** Returns the end of a peer's standard error. */
 function tail(dataDir: string): string {
   return readFileSync(join(dataDir, LOG_FILE), "utf8").split("\n").slice(-20).join("\n");
 }

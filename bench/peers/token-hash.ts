@@ -5,7 +5,7 @@ import { readKeyFile } from "../../src/key-file.ts";
 /** `Bearer` and one personal token. */
 const BEARER = /^bearer +(cr_pat_[0-9A-Za-z]{36}) *$/i;
 
-/** Hashes and signs as the server does, with the keys that it derives from its key file. */
+/** Returns functions that hash and sign like the server, with the keys that it derives from its key file. */
 export function openKeys(dataDir: string) {
   const [secret = Buffer.alloc(0)] = readKeyFile(join(dataDir, "key.json"));
   const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", secret, "", `chartroom ${purpose}`, 32));
@@ -16,7 +16,7 @@ export function openKeys(dataDir: string) {
   const [page, audit] = [macFor("page token"), macFor("audit chain")];
   return {
     keyId: derive("key id").toString("hex").slice(0, 16),
-    /** The hash under which the token of a header is stored; undefined for what is no personal token. */
+    /** Returns the stored hash of the token in a header; undefined if it is no personal token. */
     tokenHash(authorization: string | undefined): Buffer | undefined {
       const value = BEARER.exec(authorization ?? "")?.[1];
       return value === undefined ? undefined : hash("sha256", value, "buffer");
@@ -26,7 +26,7 @@ export function openKeys(dataDir: string) {
   };
 }
 
-/** Place of the last project of a page, authenticated; the form is the peers' own. */
+/** Returns an authenticated page token with the position of a page's last project, in the peers' own format. */
 export function pageToken(
   keys: Pick<ReturnType<typeof openKeys>, "pageMac">,
   query: readonly unknown[],

@@ -9,7 +9,7 @@ const WRITERS: readonly PeerName[] = [...GROUPED, "pg-connect-node"];
 
 const create32 = like("create32", GROUPED);
 
-/** What is asked of peers on PostgreSQL: cases of bench/cases.ts, and one of its own. */
+/** The cases for peers on PostgreSQL: some of bench/cases.ts and an additional one. */
 export const POSTGRES_CASES: readonly Case[] = [
   like("get", READERS),
   like("list25", READERS),
@@ -19,7 +19,7 @@ export const POSTGRES_CASES: readonly Case[] = [
     name: "create20x",
     title: "CreateProject, durable, 32 connections, in 20 organizations",
     peers: WRITERS,
-    // Each connection goes through all organizations, and each begins at another one.
+    // Each connection cycles through all organizations and begins at a different one.
     requests: (data) =>
       create32.requests(data).map((request, index) => {
         const token = data.otherTokens[index % data.otherTokens.length];
@@ -45,7 +45,7 @@ export const POSTGRES_RATIOS: readonly Ratio[] = [
   ),
 ];
 
-/** Searches in a million rows, of one organization or of the others. */
+/** Searches in a million rows, in the large organization or in the others. */
 export const POSTGRES_SEARCHES: readonly SearchKind[] = [
   ...SEARCH_KINDS,
   { title: "one or two rare characters", words: ["q", "qu", "z", "zz"], mostMs: 50 },

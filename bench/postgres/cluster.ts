@@ -3,23 +3,23 @@ import pg from "pg";
 import { startPostgres } from "../../test/harness/postgres-cluster.ts";
 import { processorMs, threadsMs } from "../machine.ts";
 
-/** PostgreSQL of a run, in a folder of its own. */
+/** The PostgreSQL cluster of a run, in its own folder. */
 export interface BenchCluster {
   readonly folder: string;
   /** Returns the address of a database. */
   urlOf(database: string): string;
   /** Runs a statement in a database. */
   run(database: string, statement: string): Promise<pg.QueryResult>;
-  /** Copies a database that nobody is connected to. */
+  /** Copies a database that has no connections. */
   copy(from: string, to: string): Promise<void>;
-  /** Time that all of its processes have had a processor, in milliseconds. */
+  /** Returns the processor time of all its processes, in milliseconds. */
   processorMs(): number;
   stop(): Promise<void>;
 }
 
 /**
- * Settings that are not the engine's own: memory, and a planner that knows that pages at random cost no more than
- * others. Commits are forced to disk, as they are by default; said here so that the page can show it.
+ * Settings: memory, and planner costs for storage with fast random access. Commits are forced to disk, which is the
+ * default; it is listed here so that the page shows it.
  */
 export const SETTINGS: readonly string[] = [
   "fsync=on",
@@ -32,7 +32,7 @@ export const SETTINGS: readonly string[] = [
   "max_connections=200",
 ];
 
-/** Starts the release that npm installs. @param dataFolder an empty one, which goes in the end; default: as for tests */
+/** Starts the release that npm installs. @param dataFolder an empty folder, removed at the end; default: as for tests */
 export async function startCluster(dataFolder?: string): Promise<BenchCluster> {
   const cluster = await startPostgres("embedded", SETTINGS, dataFolder);
   const run = async (database: string, statement: string) => {
@@ -54,7 +54,7 @@ export async function startCluster(dataFolder?: string): Promise<BenchCluster> {
     processorMs() {
       const parent = cluster.processId();
       const children = readFileSync(`/proc/${parent}/task/${parent}/children`, "utf8").trim().split(" ");
-      // Those that have ended are in the sum of the parent.
+      // The parent's time includes that of ended children.
       return children.reduce((sum, child) => sum + threadsMsOrNone(Number(child)), processorMs(parent));
     },
     stop: () => cluster.stop(),
@@ -65,7 +65,7 @@ function threadsMsOrNone(processId: number): number {
   try {
     return threadsMs(processId);
   } catch {
-    // It ended while it was looked at.
+    // The process ended during the read.
     return 0;
   }
 }

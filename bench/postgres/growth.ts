@@ -13,22 +13,22 @@ import { seedDatabase } from "./seed-database.ts";
 
 const FULL = { projects: [1_000, 1_000_000], rounds: 4, searchSeconds: 0.8, sideSeconds: 0 };
 
-/** A million projects take too long to make for a quick run. */
+/** A quick run uses fewer projects, since a million take too long to create. */
 const QUICK = { projects: [1_000, 100_000], rounds: 1, searchSeconds: 0.3, sideSeconds: 0 };
 
-/** What our server comes to as its data grows. */
+/** The measurements of the project's server as its data grows. */
 export interface PostgresGrowth {
   readonly sizes: GrowthSizes;
   readonly pages: readonly PageRow[];
   readonly searches: readonly SearchRow[];
-  /** Time for which the largest data was made, in seconds, and what it takes of the disk, in MB. */
+  /** The time to create the largest data, in seconds, and its size on disk, in MB. */
   readonly seedSeconds: number;
   readonly databaseMb: number;
 }
 
 /**
- * @param onlySearches true to leave out the pages, and the data that they are compared with
- * @param held gets the memory of the server with the most projects, after all of it
+ * @param onlySearches true to leave out the pages and the data that they are compared with
+ * @param held receives the memory of the server with the most projects after all measurements
  */
 export async function measurePostgresGrowth(
   cluster: BenchCluster,

@@ -6,16 +6,16 @@ import { startIdleRunner } from "../start-runner.ts";
 import { processorFigures, startAll, workflow } from "../workloads.ts";
 import type { BenchCluster } from "./cluster.ts";
 
-/** How much is done in all. */
+/** The size of the workload. */
 export interface PostgresSizes {
   readonly executions: number;
-  /** Of one execution. */
+  /** Number of actions of an execution. */
   readonly actions: number;
 }
 
 const POLL_MS = 100;
 
-/** Every execution waits before the first runner begins, as on SQLite; of several organizations, each has its share. */
+/** Queues all executions before the first runner begins, as on SQLite, spread evenly over the organizations. */
 export async function actionsOnPostgres(
   cluster: BenchCluster,
   database: string,
@@ -30,7 +30,7 @@ export async function actionsOnPostgres(
   });
   const starts = await Promise.all(site.tokens.map((token) => workflow(site, actions, { token })));
   const each = executions / starts.length;
-  // In turn, so that no organization is ahead of the others.
+  // In turn, so that no organization starts ahead of the others.
   await startAll(Array.from({ length: each }, () => starts).flat());
   const [began, databaseBefore, before] = [Date.now(), cluster.processorMs(), site.processors()];
   site.begin();

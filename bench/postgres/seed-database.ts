@@ -10,12 +10,12 @@ import { type Owner, projectRow } from "../data/project-rows.ts";
 import { foundOrganizations, type Seeded, type Sizes, seeded } from "../data/seed.ts";
 import type { BenchCluster } from "./cluster.ts";
 
-/** What the load needs to know of a database, and its name. */
+/** The facts about a database that the load needs, and its name. */
 export interface SeededDatabase extends Seeded {
   readonly database: string;
 }
 
-/** Tables that are filled, with the columns that are. */
+/** The filled tables with their filled columns. */
 const TABLES = {
   project: [
     "id",
@@ -34,7 +34,7 @@ const TABLES = {
 
 type Files = { readonly [T in keyof typeof TABLES]: RowFile };
 
-/** Makes a database: organizations by the services, their projects by COPY, in the form the server writes. */
+/** Creates a database: organizations through the services, their projects with COPY in the form the server writes. */
 export async function seedDatabase(
   cluster: BenchCluster,
   database: string,
@@ -57,7 +57,7 @@ export async function seedDatabase(
   return { ...seeded(dataDir, main, others, ids), database };
 }
 
-/** Writes the projects of an organization with all that the server writes with them; their ids, ascending. */
+/** Writes the projects of an organization with all rows that the server writes with them; returns their ids, ascending. */
 async function writeProjects(files: Files, owner: Owner, count: number, isLarge: boolean): Promise<string[]> {
   const { organizationId, creatorId } = owner;
   const ids: string[] = [];
@@ -88,7 +88,7 @@ async function writeProjects(files: Files, owner: Owner, count: number, isLarge:
   return ids;
 }
 
-/** Rows on their way into a table, in the form of COPY. */
+/** A file of rows for a table, in the format of COPY. */
 interface RowFile {
   readonly path: string;
   write(values: readonly string[]): Promise<void>;
@@ -115,12 +115,12 @@ function copyText(value: string): string {
   return value.replace(/[\\\t\n\r]/g, (character) => ESCAPES[character] ?? character);
 }
 
-/** Fills the tables without their indexes, which take less time when they are made at the end, and without triggers. */
+/** Fills the tables without triggers and indexes; recreates the indexes at the end, which is faster. */
 async function copyFiles(url: string, files: Files): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    // Rows that are made together need no look at other tables.
+    // The rows are consistent, so foreign keys need not be checked.
     await client.query("set session_replication_role = replica");
     await client.query("set maintenance_work_mem = '1GB'");
     const names = Object.keys(TABLES) as (keyof typeof TABLES)[];

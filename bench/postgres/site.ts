@@ -7,15 +7,15 @@ import type { Site } from "../rounds.ts";
 import type { BenchCluster } from "./cluster.ts";
 import type { SeededDatabase } from "./seed-database.ts";
 
-/** The rows behind a project; an engine without an index of its own numbers no search texts. */
+/** The queries for a project's rows. PostgreSQL has no separate search index, so search texts have no numbers. */
 const QUERIES = {
   ...ROW_QUERIES,
   project: "select organization_id, creator_id, desired_phase, search_text, body from project where id = ?",
 };
 
 /**
- * Returns where peers have their data: each a copy of the database and of the folder with the keys.
- * @param held gets the memory of each of our servers as it ends, in MB
+ * Returns a site where each peer has its own copy of the database and of the folder with the keys.
+ * @param held receives the memory of each of the project's servers at its end, in MB
  */
 export function databaseSite(cluster: BenchCluster, data: SeededDatabase, held: number[]): Site {
   return {

@@ -9,21 +9,21 @@ import { POSTGRES_CASES } from "./cases.ts";
 import type { BenchCluster } from "./cluster.ts";
 import type { SeededDatabase } from "./seed-database.ts";
 
-/** Reads of one server and of two over the same database, in turn; one of each a round. */
+/** Reads from one server and from two over the same database in turn; one of each per round. */
 export interface TwoServers {
   readonly one: Together[];
   readonly two: Together[];
 }
 
-/** What all servers came to. */
+/** The results of all servers together. */
 export interface Together {
   readonly perSecond: number;
-  /** Of the servers, a request, in microseconds. */
+  /** Processor time of the servers per request, in microseconds. */
   readonly processorUs: number;
   readonly databaseUs: number;
 }
 
-/** As many connections in all, however many servers there are. */
+/** Total number of connections, whatever the number of servers. */
 const CONNECTIONS = 32;
 
 export async function measureTwoServers(

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "../../test/harness/server.ts";
 
-/** A file system of the bench, in a file of its own. */
+/** A file system for the bench, in an image file. */
 export interface FileSystem {
   readonly name: string;
   readonly program: string;
@@ -19,7 +19,7 @@ export const FILE_SYSTEMS: readonly FileSystem[] = [
 /** Enough for four copies without reflinks. */
 const IMAGE_BYTES = 8 * 2 ** 30;
 
-/** Returns what the bench needs and the machine lacks, each with how to get it. */
+/** Returns what the machine lacks for the bench, with instructions to install it. */
 export function missingForFileSystems(): string[] {
   const lacks = process.getuid?.() === 0 ? [] : ["the right to mount file systems: run it as root"];
   for (const { program } of FILE_SYSTEMS) {
@@ -34,7 +34,7 @@ export function missingForFileSystems(): string[] {
   return [...new Set(lacks)];
 }
 
-/** Mounts a new file system while `use` runs. */
+/** Mounts a new file system for the duration of `use`. */
 export function withFileSystem<T>({ program, args }: FileSystem, use: (folder: string) => T): T {
   const place = temporaryFolder();
   const [image, folder] = [join(place, "image"), join(place, "mounted")];

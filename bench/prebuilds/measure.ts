@@ -1,6 +1,6 @@
 /**
- * Measures one file system, that of TMPDIR: what the built-in runner's workspace costs that starts from a prebuild,
- * and what copying its files costs alone. Prints one line of JSON. Reads FILES, BYTES and ROUNDS.
+ * Measures the file system of TMPDIR: the cost of a workspace of the built-in runner that starts from a prebuild, and of
+ * copying its files alone. Prints one line of JSON. Reads FILES, BYTES and ROUNDS.
  */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -20,22 +20,22 @@ import { bareRepository } from "../../test/harness/git-repository.ts";
 import { stopAll, temporaryFolder } from "../../test/harness/server.ts";
 import { processorMs } from "../machine.ts";
 
-/** What one thing took. */
+/** The cost of an operation. */
 export interface Cost {
   readonly tookMs: number;
-  /** Of this process and the programs that it ran. */
+  /** Processor time of this process and of the programs that it ran. */
   readonly processorMs: number;
-  /** How much the file system was fuller after it. */
+  /** Additional space that it uses in the file system. */
   readonly bytes: number;
 }
 
-/** A workspace that starts from a prebuild, and a copy of the same files alone; one of each a round. */
+/** The costs of a workspace that starts from a prebuild and of a plain copy of the same files; one of each per round. */
 export interface Costs {
   readonly workspace: Cost[];
   readonly copy: Cost[];
 }
 
-/** Copies of the small workspace in one measure: Linux counts time in hundredths of a second. */
+/** Copies of the small workspace per measurement. Linux counts processor time in hundredths of a second. */
 const SMALL_COUNT = 20;
 
 const { FILES = "", BYTES = "", ROUNDS = "" } = process.env;
@@ -53,7 +53,7 @@ const assignment = leasedAssignment(tools, {}, { reportProgress: renewal, renewL
 const small: Costs = { workspace: [], copy: [] };
 const large: Costs = { workspace: [], copy: [] };
 const [smallId, largeId] = [await prebuild(0, 0), await prebuild(Number(FILES), Number(BYTES))];
-// What runs for the first time is compiled.
+// Warm up: code is compiled when it runs for the first time.
 await measure(smallId, { workspace: [], copy: [] }, SMALL_COUNT);
 for (let round = 0; round < Number(ROUNDS); round++) {
   await measure(smallId, small, SMALL_COUNT);
@@ -63,7 +63,7 @@ assignment.lease.interrupt("lost");
 await stopAll();
 process.stdout.write(`${JSON.stringify({ small, large })}\n`);
 
-/** Makes a prebuild with so many files in it that were built, 200 to a folder. */
+/** Creates a prebuild with a number of built files, 200 per folder. */
 async function prebuild(files: number, bytes: number): Promise<string> {
   const prebuildId = v7();
   await executePrebuild(assignment, create(PrebuildWorkSchema, { prebuildId, initializer }));
@@ -116,7 +116,7 @@ async function costOf(count: number, work: () => Promise<void>): Promise<Cost> {
 }
 
 function usedBytes(): number {
-  // Written back, so that blocks that will be used are counted.
+  // Write back, so that delayed allocations are counted.
   execFileSync("sync", ["--file-system", tools.workspaces]);
   const { blocks, bfree, bsize } = statfsSync(tools.workspaces);
   return (blocks - bfree) * bsize;

@@ -1,7 +1,7 @@
 /**
- * Measures what a workspace costs that starts from a prebuild: `npm run bench:prebuilds`, five minutes. Writes
- * bench/PREBUILDS.md; with `--quick` it does less and only prints. Linux and root only, for the file systems; what
- * the machine lacks it names, and then measures nothing.
+ * Measures the cost of a workspace that starts from a prebuild: `npm run bench:prebuilds`, five minutes. Writes
+ * bench/PREBUILDS.md. With `--quick` it does less and only prints. Needs Linux and root to mount file systems. If the
+ * machine lacks something, it names that and measures nothing.
  */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";

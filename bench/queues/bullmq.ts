@@ -1,6 +1,6 @@
 /**
- * A queue on Redis: BullMQ as it comes, on the port in REDIS_PORT. Each of JOBS jobs is locked, appends two rows
- * to its log, and is completed. Left out: everything that the server does in addition to the queue, such as plans,
+ * A queue on Redis: BullMQ with its defaults, on the port in REDIS_PORT. Each of JOBS jobs is locked, appends two rows
+ * to its log, and is completed. It leaves out everything that the server does in addition to the queue, such as plans,
  * environments, policies, tokens, audit and events.
  */
 import { Queue, Worker } from "bullmq";

@@ -1,7 +1,7 @@
 /**
- * A queue on PostgreSQL: graphile-worker as it comes, on the address in DATABASE_URL. Each of JOBS jobs is
- * locked, writes two rows of progress, each committed by itself, and is removed. Left out: everything that the
- * server does in addition to the queue, such as plans, environments, policies, tokens, audit and events.
+ * A queue on PostgreSQL: graphile-worker with its defaults, on the database in DATABASE_URL. Each of JOBS jobs is
+ * locked, writes two rows of progress in separate commits, and is removed. It leaves out everything that the server
+ * does in addition to the queue, such as plans, environments, policies, tokens, audit and events.
  */
 import { Logger, run, runMigrations } from "graphile-worker";
 import pg from "pg";
@@ -43,6 +43,6 @@ await playPeer(async () => {
     },
   });
   await all.promise;
-  // Waits until the last jobs are removed.
+  // Wait until the last jobs are removed.
   await runner.stop();
 });

@@ -1,4 +1,4 @@
-/** What the bench uses of packages that are installed in this folder alone. */
+/** The parts that the bench uses of packages that are only installed in this folder. */
 declare module "graphile-worker" {
   interface Helpers {
     withPgClient<T>(

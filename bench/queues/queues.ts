@@ -10,7 +10,7 @@ import type { Figures } from "../figures.ts";
 import { processorMs } from "../machine.ts";
 import type { BenchCluster } from "../postgres/cluster.ts";
 
-/** Returns what the queues need and the machine lacks, each with how to get it. */
+/** Returns what the machine lacks for the queues, with instructions to install it. */
 export function missingForQueues(): string[] {
   const lacks: string[] = [];
   if (!existsSync(join(import.meta.dirname, "node_modules/bullmq"))) {
@@ -24,7 +24,7 @@ export function missingForQueues(): string[] {
   return lacks;
 }
 
-/** Returns the releases of the queues and of what Redis they use, for the page. */
+/** Returns the versions of the queues and of Redis, for the page. */
 export function queueVersions(): string {
   const redis = /v=(\S+)/.exec(execFileSync("redis-server", ["--version"], { encoding: "utf8" }))?.[1];
   const versionOf = (name: string) =>
@@ -35,7 +35,7 @@ export function queueVersions(): string {
   return `graphile-worker ${versionOf("graphile-worker")}, bullmq ${versionOf("bullmq")}, Redis ${redis}`;
 }
 
-/** A queue on PostgreSQL, in a database of its own. */
+/** Measures a queue on PostgreSQL, in its own database. */
 export async function graphileWorker(
   cluster: BenchCluster,
   database: string,
@@ -46,7 +46,7 @@ export async function graphileWorker(
   return measurePeer("graphile-worker", env, jobs, () => cluster.processorMs());
 }
 
-/** A queue on Redis that forces its log to the disk with every change. */
+/** Measures a queue on Redis that forces its log to disk with every change. */
 export async function bullmq(jobs: number): Promise<Figures> {
   const port = await freePort();
   const settings = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", temporaryFolder()];
@@ -67,7 +67,7 @@ async function untilListening(port: number): Promise<void> {
       const ping = ["-p", String(port), "ping"];
       if (execFileSync("redis-cli", ping, { stdio: "pipe" }).toString().includes("PONG")) return;
     } catch {
-      // It is not up yet.
+      // Redis is not ready yet.
     }
     await delay(50);
   }
@@ -100,7 +100,7 @@ async function measurePeer(
   };
 }
 
-/** Returns a function that resolves once the peer has said a word. */
+/** Returns a function that waits until the peer has printed a word. */
 function sayings(peer: ChildProcess): (word: string) => Promise<void> {
   const heard = new Map<string, PromiseWithResolvers<void>>();
   const wordOf = (word: string) => {

@@ -1,16 +1,16 @@
 import { columnsOf, type RawData } from "../../test/harness/raw-data.ts";
 
-/** Actions of an execution, and portions of output of each: 300 rows go with it. */
+/** Number of actions of an execution, and of output portions of each. An execution has 300 rows. */
 export const ACTIONS = 20;
 export const OUTPUTS = 14;
 const DAY_MS = 86_400_000;
-/** More than a row has on average of what is counted of its organization. */
+/** An upper estimate of the average size of a row, as it is counted for its organization. */
 const BYTES = 1_000;
 
-/** What data is filled with. */
+/** The parameters of the old rows. */
 export interface Filling {
   readonly organizationId: string;
-  /** The execution of which the others are copies. */
+  /** The execution to copy. */
   readonly executionId: string;
   readonly rows: number;
 }
@@ -21,8 +21,8 @@ function digits(number: string): string {
 }
 
 /**
- * Copies an ended execution until there are so many rows, half of them events, all a month old, as the
- * organization's other events then are. What triggers would count is added at once.
+ * Copies an ended execution until there are `rows` rows, half of them events. All rows, and the organization's existing
+ * events, become a month old. Adds the counts that triggers would maintain in one step.
  */
 export async function fillWithOldRows(
   raw: RawData,
@@ -65,7 +65,7 @@ export async function fillWithOldRows(
     organizationId,
   );
   const events = Math.ceil(wanted / 2);
-  // They go from the oldest on, up to the first that is kept.
+  // Events are removed from the oldest up to the first one that is kept.
   await raw.run(`update event set at = ${at} where organization_id = '${organizationId}'`);
   await raw.run(
     `insert into event (organization_id, sequence, at, kind, resource_type, resource_id)
@@ -76,12 +76,12 @@ export async function fillWithOldRows(
     `update organization_storage set bytes = bytes + ${wanted * BYTES} where organization_id = '${organizationId}'`,
   );
   await raw.run("commit");
-  // As it would be after a while of such a size: what was written a month ago is on the disk, which is not busy with it.
+  // Simulate a database that has had this size for a while: rows of a month ago have long been written to disk.
   if (raw.isPostgres) for (const statement of ["analyze", "checkpoint"]) await raw.run(statement);
   process.stderr.write(`filled: ${copies} executions, ${events} events\n`);
 }
 
-/** Inserts rows of a table that are those of a query, but for these values. */
+/** Inserts the rows of a query into a table, with some values replaced. */
 async function copyRows(
   raw: RawData,
   table: string,

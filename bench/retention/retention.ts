@@ -1,6 +1,6 @@
 /**
- * Measures what callers notice of the removal of old rows: `npm run bench:retention`, less than ten minutes. Prints a
- * page, and writes it to bench/RETENTION.md; with `--rows 20000` it has fewer and only prints.
+ * Measures the effect of the removal of old rows on callers: `npm run bench:retention`, less than ten minutes. Prints a
+ * page and writes it to bench/RETENTION.md. With `--rows 20000` it uses fewer rows and only prints.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,14 +25,14 @@ import { ACTIONS, fillWithOldRows, OUTPUTS } from "./old-rows.ts";
 
 const ROWS = 1_000_000;
 const DAY_MS = 86_400_000;
-/** The share of them that the job removes while nobody else is there. */
+/** The share of the rows that the job removes without other load. */
 const ALONE = 1 / 10;
-/** The longest that a caller may wait, and that a write of the job may hold the group of a commit. */
+/** Maximum time that a caller may wait, and that a write of the job may hold a commit group. */
 const STALL_MS = 100;
 const HOLD_MS = 20;
-/** Others create a project so often: about a quarter of one processor. */
+/** Interval at which other callers create a project. This uses about a quarter of a processor. */
 const CREATE_EVERY_MS = 20;
-/** Kept for a day; what is removed ended a month ago. */
+/** Rows are retained for a day; the old rows ended a month ago. */
 const A_DAY = { days: 1, count: 0 };
 const KEEP: Retention = { executions: A_DAY, agentExecutions: A_DAY, triggerEntries: A_DAY, events: A_DAY };
 
@@ -49,7 +49,7 @@ const folder = mkdtempSync(join(tmpdir(), "chartroom-bench-"));
 try {
   await measure("SQLite", join(folder, "sqlite"), "");
   loads.push(loadOfLastMinute());
-  // On a disk, so that its commits wait for one.
+  // In a folder on disk, so that its commits wait for the disk.
   const cluster = await startCluster(mkdtempSync(join(tmpdir(), "chartroom-postgres-")));
   try {
     await cluster.run("postgres", "create database retention");
@@ -116,7 +116,7 @@ async function measure(engine: string, dataDir: string, databaseUrl: string): Pr
     const alone = await remove("the job alone", Math.ceil(rows * ALONE), async (work) => {
       await work;
     });
-    // About as long as with it, so that what comes once in thousands of creates comes here, too.
+    // About as long as with the job, so that rare delays, once in thousands of creates, occur here as well.
     const undisturbedMs = (alone.seconds / ALONE) * 1_000;
     await measureWaits("no job", () => new Promise((resolve) => setTimeout(resolve, undisturbedMs)));
     let longest: Longest = { caller: 0, timer: 0 };
@@ -131,10 +131,10 @@ async function measure(engine: string, dataDir: string, databaseUrl: string): Pr
         `${shown(largest(holds.map(({ ms }) => ms)))} ms, ${longer.length} of ${holds.length.toLocaleString("en")} longer than ${HOLD_MS} ms` +
         `${longer.length > 0 ? `, ${own.length} of them without the time in which its thread waited for a processor` : ""}.`,
     );
-    /** Fills the data, removes what it was filled with, and tells of the writes. */
+    /** Adds old rows, removes them, and reports the times of the job's writes. */
     async function remove(when: string, count: number, wait: (work: Promise<void>) => Promise<void>) {
       const fillFrom = performance.now();
-      // Without the triggers, which count each row by itself.
+      // Without the triggers, which count each row separately.
       await tampering(dataDir, (raw) => fillWithOldRows(raw, { organizationId, executionId, rows: count }));
       process.stderr.write(`filled in ${secondsSince(fillFrom)} s\n`);
       const [holds, commits]: [Hold[], number[]] = [[], []];
@@ -163,7 +163,7 @@ async function measure(engine: string, dataDir: string, databaseUrl: string): Pr
       return { seconds, holds };
     }
 
-    /** Asks and creates until something has ended, and tells how long that took. */
+    /** Sends requests until a promise settles, and reports and returns the waits. */
     async function measureWaits(when: string, until: () => Promise<unknown>): Promise<Longest> {
       await askers.take();
       const creates = await createUntil(site, until());
@@ -194,7 +194,7 @@ interface Site {
   readonly token: string;
 }
 
-/** Creates projects at a pace until something has ended; the time of each from the moment at which it was due. */
+/** Creates projects at a fixed rate until a promise settles. Returns the time of each, measured from when it was due. */
 async function createUntil(site: Site, until: Promise<unknown>): Promise<number[]> {
   const body = JSON.stringify({ name: "Created meanwhile", initializer: { specs: [] } });
   const requests = [{ operation: "ProjectService/CreateProject", body }];
@@ -213,19 +213,19 @@ async function createUntil(site: Site, until: Promise<unknown>): Promise<number[
   return waits;
 }
 
-/** How long a write had the group of a commit, and for how much of that its thread could have worked and had no processor. */
+/** How long a write held a commit group, and for how long of that its thread was runnable but waited for a processor. */
 interface Hold {
   readonly ms: number;
   readonly waitedMs: number;
 }
 
-/** Returns how long this thread has waited for a processor since it began; 0 where the system does not tell. */
+/** Returns how long this thread has waited for a processor since it started; 0 on other systems than Linux. */
 function waitedForProcessorMs(): number {
   if (process.platform !== "linux") return 0;
   return Number(readFileSync("/proc/thread-self/schedstat", "utf8").split(" ")[1]) / 1e6;
 }
 
-/** A store whose writes are timed from the moment at which they have the transaction, and then until it is committed. */
+/** Returns a store that records how long each write holds its transaction, and how long the commit takes afterwards. */
 function timed(store: Store, holds: Hold[], commits: number[]): Store {
   const write: Store["write"] = async (actor, operation, run, writeOptions) => {
     let ended = 0;
@@ -250,7 +250,7 @@ function timed(store: Store, holds: Hold[], commits: number[]): Store {
   return Object.create(store, { write: { value: write } });
 }
 
-/** Makes an execution that has ended, as the API makes one. @returns its id */
+/** Creates an ended execution through the API. @returns its id */
 async function endedExecution(site: Site): Promise<string> {
   const { exchangeToken } = await call(site, "RunnerService/CreateRunner", { name: "Idle" });
   const environmentClass = { displayName: "Idle", description: "Does nothing" };
@@ -296,7 +296,7 @@ function tell(engine: string, when: string, what: string, times: readonly number
   process.stderr.write(`${lines.at(-1)}\n`);
 }
 
-/** Not by arguments, of which there would be too many. */
+/** Returns the maximum. Math.max(...times) would have too many arguments. */
 function largest(times: readonly number[]): number {
   return times.reduce((most, time) => Math.max(most, time), 0);
 }

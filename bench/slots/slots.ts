@@ -1,6 +1,6 @@
 /**
- * Measures agents that have given their slots back: `npm run bench:slots`. Writes bench/SLOTS.md; with `--quick` it
- * does less and only prints; `--rounds N` in place of one. Linux only.
+ * Measures agents that have released their slots: `npm run bench:slots`. Writes bench/SLOTS.md. With `--quick` it does
+ * less and only prints; `--rounds N` replaces the single round. Linux only.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,16 +14,16 @@ import { type Figures, percentile, table } from "../figures.ts";
 import { loadOfLastMinute, machineLines } from "../machine.ts";
 
 interface Sizes {
-  /** Runs that wait. */
+  /** Number of waiting runs. */
   readonly runs: number;
-  /** Runs that get a message each, one after the other. */
+  /** Number of runs that get a message each, one after another. */
   readonly messages: number;
-  /** Runs that get a message each within a second. */
+  /** Number of runs that all get a message within a second. */
   readonly burst: number;
 }
 
 const SLOTS = 8;
-/** One message of those that come one after the other is sent in this time, in milliseconds. */
+/** Interval of the messages that are sent one after another, in milliseconds. */
 const EVERY_MS = 250;
 const FULL: Sizes = { runs: 500, messages: 200, burst: 50 };
 const QUICK: Sizes = { runs: 40, messages: 16, burst: 10 };
@@ -44,7 +44,7 @@ async function measure({ runs: count, messages, burst }: Sizes): Promise<Figures
     const runs = await site.startRuns(count);
     const startedMs = performance.now() - began;
     const without = await untilGivenBack(site, runs, count - SLOTS);
-    // The last of them have their slots still.
+    // The last runs still have their slots.
     const text = "hello";
     const views = [AgentOutputView.UNSPECIFIED];
     const said = { text, messages: 1, views };
@@ -76,7 +76,7 @@ function figuresOf(what: string, { sentMs, deliveryMs, answerMs }: Deliveries): 
   );
 }
 
-/** Waits until so many runs have given their slots back; returns how many have. */
+/** Waits until a number of runs have released their slots; returns how many have. */
 async function untilGivenBack(
   { call }: AgentSite,
   runs: readonly string[],
