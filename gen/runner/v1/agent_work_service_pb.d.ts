@@ -158,7 +158,7 @@ export declare type ReportAgentRequest = Message<"runner.v1.ReportAgentRequest">
   mode: AgentMode;
 
   /**
-   * What the agent says of what it does, to be read by people. Empty: as before.
+   * What the agent says of what it does, for people to read. Empty: as before.
    * At most 256 characters.
    *
    * @generated from field: string current_activity = 10;

@@ -569,7 +569,7 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
 export declare const AnswerRequestRequestSchema: GenMessage<AnswerRequestRequest>;
 
 /**
- * Nothing to say: the report came before.
+ * Empty: the report came before.
  *
  * @generated from message runner.v1.AnswerRequestRequest.ChangesRefreshed
  */
@@ -829,7 +829,7 @@ export declare type AnswerRequestRequest_FilePart = Message<"runner.v1.AnswerReq
 export declare const AnswerRequestRequest_FilePartSchema: GenMessage<AnswerRequestRequest_FilePart>;
 
 /**
- * Nothing to say: the answer is taken.
+ * Empty: the answer is taken.
  *
  * @generated from message runner.v1.AnswerRequestResponse
  */

@@ -84,7 +84,7 @@ export declare type EnvironmentDiff = Message<"runner.v1.EnvironmentDiff"> & {
 export declare const EnvironmentDiffSchema: GenMessage<EnvironmentDiff>;
 
 /**
- * Nothing to say: the report is stored.
+ * Empty: the report is stored.
  *
  * @generated from message runner.v1.ReportEnvironmentChangesResponse
  */
@@ -132,7 +132,7 @@ export declare type ReportEnvironmentConnectionsRequest = Message<"runner.v1.Rep
 export declare const ReportEnvironmentConnectionsRequestSchema: GenMessage<ReportEnvironmentConnectionsRequest>;
 
 /**
- * Nothing to say: the connections are stored.
+ * Empty: the connections are stored.
  *
  * @generated from message runner.v1.ReportEnvironmentConnectionsResponse
  */

@@ -30,7 +30,7 @@ export declare type RegisterRequest = Message<"runner.v1.RegisterRequest"> & {
   version: string;
 
   /**
-   * The machine that it works on, to be read by people. At most 1,024 characters.
+   * The machine that it works on, for people to read. At most 1,024 characters.
    *
    * @generated from field: string system_details = 2;
    */
@@ -845,7 +845,7 @@ export enum FinishWorkRequest_Outcome {
 export declare const FinishWorkRequest_OutcomeSchema: GenEnum<FinishWorkRequest_Outcome>;
 
 /**
- * Nothing to say: the work is finished.
+ * Empty: the work is finished.
  *
  * @generated from message runner.v1.FinishWorkResponse
  */
@@ -1111,7 +1111,7 @@ export declare type WorkError = Message<"runner.v1.WorkError"> & {
   detail?: ErrorDetail | undefined;
 
   /**
-   * What happened and what would help, to be read by people.
+   * What happened and what would help, for people to read.
    *
    * @generated from field: string message = 2;
    */
@@ -1201,15 +1201,15 @@ export declare type LeaseRenewal = Message<"runner.v1.LeaseRenewal"> & {
 export declare const LeaseRenewalSchema: GenMessage<LeaseRenewal>;
 
 /**
- * What runners call: they lease work for a limited time, renew the lease, report
- * progress and finish. The service decides what is to be done; runners do it. A
- * runner calls with the token that Register answered. Every operation answers
- * unauthenticated without a valid token, permission_denied to everybody but
- * runners, and invalid_argument for a request that breaks a rule of its message.
- * Operations on a lease answer aborted (LEASE_LOST) once it is another's or none:
- * the runner then drops the work and reports nothing more of it; and
- * permission_denied (ACCOUNT_BLOCKED) once the account that the work is done for
- * is cut off, with the same consequence.
+ * What runners call: they lease work for a limited time, renew the lease,
+ * report progress and finish. The service decides what is to be done; runners
+ * do it. A runner calls with the token that Register answered. Every operation
+ * returns unauthenticated without a valid token, permission_denied to everybody
+ * but runners, and invalid_argument for a request that violates a rule of its
+ * message. Operations on a lease answer aborted (LEASE_LOST) once it is
+ * another's or none: the runner then drops the work and reports nothing more of
+ * it; and permission_denied (ACCOUNT_BLOCKED) once the account that the work is
+ * done for is cut off, with the same consequence.
  *
  * @generated from service runner.v1.WorkService
  */

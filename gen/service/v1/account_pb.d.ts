@@ -13,8 +13,8 @@ import type { OrganizationRole } from "./organization_pb.js";
 export declare const file_service_v1_account: GenFile;
 
 /**
- * A person's login. It may be a member of several organizations; in each it acts
- * as a user with an id of its own.
+ * A person's login. It may be a member of several organizations; in each it
+ * acts as a user with a separate id.
  *
  * @generated from message service.v1.Account
  */
@@ -55,7 +55,7 @@ export declare type Account = Message<"service.v1.Account"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the account last changed; its memberships do not count.
+   * When the account last changed, not counting its memberships.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 6;
    */
@@ -63,7 +63,7 @@ export declare type Account = Message<"service.v1.Account"> & {
 
   /**
    * The organizations that the account is a member of, by user id ascending
-   * (order of joining). Those that it left are not among them.
+   * (order of joining), without those that it left.
    *
    * @generated from field: repeated service.v1.AccountMembership memberships = 7;
    */
@@ -84,13 +84,13 @@ export declare type Account = Message<"service.v1.Account"> & {
 export declare const AccountSchema: GenMessage<Account>;
 
 /**
- * One organization that an account is a member of, and what it is there.
+ * An account's membership in one organization, with its role.
  *
  * @generated from message service.v1.AccountMembership
  */
 export declare type AccountMembership = Message<"service.v1.AccountMembership"> & {
   /**
-   * Id of the user that the account is in the organization.
+   * Id of the account's user in the organization.
    *
    * @generated from field: string user_id = 1;
    */
@@ -118,7 +118,7 @@ export declare type AccountMembership = Message<"service.v1.AccountMembership"> 
   organizationName: string;
 
   /**
-   * How many members the organization has, without those that left.
+   * Number of members of the organization, without those that left.
    *
    * @generated from field: int32 organization_member_count = 5;
    */

@@ -13,7 +13,7 @@ import type { ServiceAccountToken } from "./service_account_pb.js";
 export declare const file_service_v1_account_service: GenFile;
 
 /**
- * Says nothing: the token identifies the account.
+ * Empty: the token identifies the account.
  *
  * @generated from message service.v1.GetAccountRequest
  */
@@ -27,7 +27,7 @@ export declare type GetAccountRequest = Message<"service.v1.GetAccountRequest"> 
 export declare const GetAccountRequestSchema: GenMessage<GetAccountRequest>;
 
 /**
- * Carries the caller's account.
+ * The caller's account.
  *
  * @generated from message service.v1.GetAccountResponse
  */
@@ -47,7 +47,7 @@ export declare type GetAccountResponse = Message<"service.v1.GetAccountResponse"
 export declare const GetAccountResponseSchema: GenMessage<GetAccountResponse>;
 
 /**
- * Names the account to block, and why.
+ * The account to block, and the reason.
  *
  * @generated from message service.v1.BlockAccountRequest
  */
@@ -75,25 +75,25 @@ export declare type BlockAccountRequest = Message<"service.v1.BlockAccountReques
 export declare const BlockAccountRequestSchema: GenMessage<BlockAccountRequest>;
 
 /**
- * The receipt: what blocking the account cut off. A repeated call answers the
+ * The receipt: what blocking the account cut off. A repeated call returns the
  * same numbers and tokens.
  *
  * @generated from message service.v1.BlockAccountResponse
  */
 export declare type BlockAccountResponse = Message<"service.v1.BlockAccountResponse"> & {
   /**
-   * How many of the account's environments were stopped: those whose phase or
-   * desired phase was CREATING, STARTING, RUNNING or UPDATING, without those
-   * pending deletion. They stop after the answer. One that was never started, by
-   * StartEnvironment or by a runner that took it on, has to stop as well and
-   * is not counted.
+   * Number of the account's environments that were stopped: those whose phase
+   * or desired phase was CREATING, STARTING, RUNNING or UPDATING, without those
+   * pending deletion. They stop after the response. An environment that was
+   * never started, by StartEnvironment or by a runner that took it on, has to
+   * stop as well and is not counted.
    *
    * @generated from field: int32 environments_stopped = 1;
    */
   environmentsStopped: number;
 
   /**
-   * How many active subscriptions of the account were cancelled.
+   * Number of active subscriptions of the account that were cancelled.
    *
    * @generated from field: int32 subscriptions_cancelled = 2;
    */
@@ -101,7 +101,7 @@ export declare type BlockAccountResponse = Message<"service.v1.BlockAccountRespo
 
   /**
    * The service account tokens that were disabled because the account created
-   * them, ordered by id ascending. Never a token's value.
+   * them, by id ascending. Never includes a token's value.
    *
    * @generated from field: repeated service.v1.ServiceAccountToken disabled_service_account_tokens = 3;
    */
@@ -115,7 +115,7 @@ export declare type BlockAccountResponse = Message<"service.v1.BlockAccountRespo
 export declare const BlockAccountResponseSchema: GenMessage<BlockAccountResponse>;
 
 /**
- * Names the account to unblock.
+ * The account to unblock.
  *
  * @generated from message service.v1.UnblockAccountRequest
  */
@@ -135,7 +135,7 @@ export declare type UnblockAccountRequest = Message<"service.v1.UnblockAccountRe
 export declare const UnblockAccountRequestSchema: GenMessage<UnblockAccountRequest>;
 
 /**
- * Says that the account is not blocked; carries nothing.
+ * Empty: the account is not blocked.
  *
  * @generated from message service.v1.UnblockAccountResponse
  */
@@ -149,21 +149,21 @@ export declare type UnblockAccountResponse = Message<"service.v1.UnblockAccountR
 export declare const UnblockAccountResponseSchema: GenMessage<UnblockAccountResponse>;
 
 /**
- * Acts on accounts. An account is a person's login; it may be a member of
- * several organizations. Every operation also answers unauthenticated without a
+ * Manages accounts. An account is a person's login; it may be a member of
+ * several organizations. Every operation also returns unauthenticated without a
  * valid token, permission_denied to a blocked account or to a read-only token
- * that asks for a change, and invalid_argument for a request that breaks a rule
- * of its message. Ids are taken in either letter case and answered in lower
- * case.
+ * that requests a change, and invalid_argument for a request that violates a
+ * rule of its message. Ids are accepted in either letter case and returned in
+ * lower case.
  *
  * @generated from service service.v1.AccountService
  */
 export declare const AccountService: GenService<{
   /**
-   * Answers the caller's own account with its memberships, also those of other
-   * organizations than the one that the token acts in. Every user may call it.
-   * Errors: permission_denied for callers that are no users, and so have no
-   * account.
+   * Returns the caller's own account with its memberships, including those of
+   * other organizations than the one that the token acts in. Every user may
+   * call it. Errors: permission_denied for callers that are no users and
+   * therefore have no account.
    *
    * @generated from rpc service.v1.AccountService.GetAccount
    */
@@ -173,30 +173,30 @@ export declare const AccountService: GenService<{
     output: typeof GetAccountResponseSchema;
   },
   /**
-   * Blocks an account and cuts off what acts for it. All of it happens in one
-   * commit, before the answer, or none of it does:
-   * - from the next request on, every request of the account answers
-   *   permission_denied (HTTP 403), whichever of its tokens it carries: its
-   *   own ones and those of its environments, agent runs and leases; streams
-   *   that it holds open end;
+   * Blocks an account and cuts off everything that acts for it. All of this
+   * happens in one commit, before the response, or none of it does:
+   * - from the next request on, every request of the account returns
+   *   permission_denied (HTTP 403), regardless of the token: the account's own
+   *   tokens and those of its environments, agent runs and leases; its open
+   *   streams end;
    * - the service account tokens that the account created are disabled and
-   *   answer unauthenticated;
+   *   return unauthenticated;
    * - its environments that run, or are about to, get the desired phase
-   *   STOPPED; those that are pending deletion are left to that;
-   * - the workflow executions that run as it are stopped at once; workflows
-   *   whose executor it is start no more and are named in the audit trail;
-   * - the agent runs that it started, and their sub-agents, are stopped at once
-   *   and named in the audit trail;
+   *   STOPPED; those that are pending deletion are not changed;
+   * - the workflow executions that run as it are stopped immediately; workflows
+   *   whose executor it is no longer start and are named in the audit trail;
+   * - the agent runs that it started, and their sub-agents, are stopped
+   *   immediately and named in the audit trail;
    * - its active subscriptions are cancelled.
-   * Blocking a blocked account changes nothing: the call answers the receipt of
-   * the first one again and records the new reason.
+   * Blocking a blocked account changes nothing: the call returns the receipt of
+   * the first call and records the new reason.
    *
-   * Requires the permission block_account, which an administrator of every
-   * organization that the account is a member of holds; any other account is
+   * Requires the permission block_account, which is held by administrators of
+   * every organization that the account is a member of; any other account is
    * blocked by the operator, on the command line of the server. Errors:
-   * permission_denied without that permission; not_found when the account is
-   * absent or shares no organization with the caller; failed_precondition when
-   * it is the caller's own account or that of the last administrator of an
+   * permission_denied without that permission; not_found when the account does
+   * not exist or shares no organization with the caller; failed_precondition
+   * when it is the caller's own account or that of the last administrator of an
    * organization.
    *
    * @generated from rpc service.v1.AccountService.BlockAccount
@@ -207,14 +207,15 @@ export declare const AccountService: GenService<{
     output: typeof BlockAccountResponseSchema;
   },
   /**
-   * Unblocks an account: gives it access again, from the next request on, with
-   * those of its own tokens that still hold. Nothing else comes back: service
-   * account tokens stay disabled, environments stopped and subscriptions
-   * cancelled. Unblocking an account that is not blocked changes nothing.
+   * Unblocks an account: from the next request on, it has access again with
+   * those of its own tokens that are still valid. Nothing else is restored:
+   * service account tokens stay disabled, environments stopped and
+   * subscriptions cancelled. Unblocking an account that is not blocked changes
+   * nothing.
    *
    * Requires the permission block_account, as BlockAccount does. Errors:
-   * permission_denied without that permission; not_found when the account is
-   * absent or shares no organization with the caller.
+   * permission_denied without that permission; not_found when the account does
+   * not exist or shares no organization with the caller.
    *
    * @generated from rpc service.v1.AccountService.UnblockAccount
    */

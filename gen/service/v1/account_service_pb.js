@@ -56,12 +56,12 @@ export const UnblockAccountResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_account_service, 5);
 
 /**
- * Acts on accounts. An account is a person's login; it may be a member of
- * several organizations. Every operation also answers unauthenticated without a
+ * Manages accounts. An account is a person's login; it may be a member of
+ * several organizations. Every operation also returns unauthenticated without a
  * valid token, permission_denied to a blocked account or to a read-only token
- * that asks for a change, and invalid_argument for a request that breaks a rule
- * of its message. Ids are taken in either letter case and answered in lower
- * case.
+ * that requests a change, and invalid_argument for a request that violates a
+ * rule of its message. Ids are accepted in either letter case and returned in
+ * lower case.
  *
  * @generated from service service.v1.AccountService
  */

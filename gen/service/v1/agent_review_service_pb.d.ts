@@ -20,7 +20,7 @@ export declare const file_service_v1_agent_review_service: GenFile;
  */
 export declare type ListAgentReviewsRequest = Message<"service.v1.ListAgentReviewsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -47,7 +47,7 @@ export declare const ListAgentReviewsRequestSchema: GenMessage<ListAgentReviewsR
  */
 export declare type ListAgentReviewsResponse = Message<"service.v1.ListAgentReviewsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -199,7 +199,7 @@ export declare const UpdateAgentReviewDraftResponseSchema: GenMessage<UpdateAgen
  */
 export declare type ListAgentReviewDraftsRequest = Message<"service.v1.ListAgentReviewDraftsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -226,7 +226,7 @@ export declare const ListAgentReviewDraftsRequestSchema: GenMessage<ListAgentRev
  */
 export declare type ListAgentReviewDraftsResponse = Message<"service.v1.ListAgentReviewDraftsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -247,7 +247,7 @@ export declare type ListAgentReviewDraftsResponse = Message<"service.v1.ListAgen
 export declare const ListAgentReviewDraftsResponseSchema: GenMessage<ListAgentReviewDraftsResponse>;
 
 /**
- * Which draft to delete.
+ * The draft to delete.
  *
  * @generated from message service.v1.DeleteAgentReviewDraftRequest
  */
@@ -267,7 +267,7 @@ export declare type DeleteAgentReviewDraftRequest = Message<"service.v1.DeleteAg
 export declare const DeleteAgentReviewDraftRequestSchema: GenMessage<DeleteAgentReviewDraftRequest>;
 
 /**
- * Nothing to say: the draft is deleted.
+ * Empty: the draft is deleted.
  *
  * @generated from message service.v1.DeleteAgentReviewDraftResponse
  */
@@ -281,10 +281,10 @@ export declare type DeleteAgentReviewDraftResponse = Message<"service.v1.DeleteA
 export declare const DeleteAgentReviewDraftResponseSchema: GenMessage<DeleteAgentReviewDraftResponse>;
 
 /**
- * Reviews of what agent runs have changed, and drafts of reviews. A review is sent
- * with SendToAgentExecution. Every operation also answers unauthenticated without
- * a valid token and invalid_argument for a request that breaks a rule of its
- * message.
+ * Reviews of what agent runs have changed, and drafts of reviews. A review is
+ * sent with SendToAgentExecution. Every operation also returns unauthenticated
+ * without a valid token and invalid_argument for a request that violates a rule
+ * of its message.
  *
  * @generated from service service.v1.AgentReviewService
  */
@@ -303,14 +303,15 @@ export declare const AgentReviewService: GenService<{
     output: typeof ListAgentReviewsResponseSchema;
   },
   /**
-   * Creates a draft of a review, which the caller alone sees. Nothing is recorded
-   * in the audit log, and no event announces it. The run's creator and
-   * administrators of the organization may call it, on runs in any phase. Errors:
-   * not_found when the run is absent, in another organization or not the caller's
-   * to read; permission_denied when the caller may read it but not send to it;
-   * invalid_argument for a comment on lines that the diff with its digest does not show, and for a text
-   * with characters that hide or reorder it; failed_precondition when the caller
-   * has 10 drafts for the run.
+   * Creates a draft of a review, which the caller alone sees. Nothing is
+   * recorded in the audit log, and no event announces it. The run's creator and
+   * administrators of the organization may call it, on runs in any phase.
+   * Errors: not_found when the run does not exist, belongs to another
+   * organization or not the caller's to read; permission_denied when the caller
+   * may read it but not send to it; invalid_argument for a comment on lines
+   * that the diff with its digest does not show, and for a text with characters
+   * that hide or reorder it; failed_precondition when the caller has 10 drafts
+   * for the run.
    *
    * @generated from rpc service.v1.AgentReviewService.CreateAgentReviewDraft
    */
@@ -336,9 +337,10 @@ export declare const AgentReviewService: GenService<{
   /**
    * Lists the caller's own drafts for a run, the oldest first, with the present
    * state of each comment. The run's creator and administrators of the
-   * organization may call it. Errors: not_found when the run is absent, in another
-   * organization or not the caller's to read; permission_denied when the caller may
-   * read it but not send to it; invalid_argument for a page token of another query.
+   * organization may call it. Errors: not_found when the run does not exist,
+   * belongs to another organization or not the caller's to read;
+   * permission_denied when the caller may read it but not send to it;
+   * invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.AgentReviewService.ListAgentReviewDrafts
    */

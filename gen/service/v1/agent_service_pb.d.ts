@@ -333,7 +333,7 @@ export declare type SendToAgentExecutionResponse = Message<"service.v1.SendToAge
 export declare const SendToAgentExecutionResponseSchema: GenMessage<SendToAgentExecutionResponse>;
 
 /**
- * Which run to return.
+ * The run to return.
  *
  * @generated from message service.v1.GetAgentExecutionRequest
  */
@@ -353,7 +353,7 @@ export declare type GetAgentExecutionRequest = Message<"service.v1.GetAgentExecu
 export declare const GetAgentExecutionRequestSchema: GenMessage<GetAgentExecutionRequest>;
 
 /**
- * The run that was asked for.
+ * The requested run.
  *
  * @generated from message service.v1.GetAgentExecutionResponse
  */
@@ -373,13 +373,13 @@ export declare type GetAgentExecutionResponse = Message<"service.v1.GetAgentExec
 export declare const GetAgentExecutionResponseSchema: GenMessage<GetAgentExecutionResponse>;
 
 /**
- * Which runs to list.
+ * The runs to list.
  *
  * @generated from message service.v1.ListAgentExecutionsRequest
  */
 export declare type ListAgentExecutionsRequest = Message<"service.v1.ListAgentExecutionsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -484,7 +484,7 @@ export declare const ListAgentExecutionsRequest_FilterSchema: GenMessage<ListAge
  */
 export declare type ListAgentExecutionsResponse = Message<"service.v1.ListAgentExecutionsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -505,7 +505,7 @@ export declare type ListAgentExecutionsResponse = Message<"service.v1.ListAgentE
 export declare const ListAgentExecutionsResponseSchema: GenMessage<ListAgentExecutionsResponse>;
 
 /**
- * Which run to stop.
+ * The run to stop.
  *
  * @generated from message service.v1.StopAgentExecutionRequest
  */
@@ -525,7 +525,7 @@ export declare type StopAgentExecutionRequest = Message<"service.v1.StopAgentExe
 export declare const StopAgentExecutionRequestSchema: GenMessage<StopAgentExecutionRequest>;
 
 /**
- * Nothing to say: the run is being stopped, or had stopped.
+ * Empty: the run is being stopped, or had stopped.
  *
  * @generated from message service.v1.StopAgentExecutionResponse
  */
@@ -539,7 +539,7 @@ export declare type StopAgentExecutionResponse = Message<"service.v1.StopAgentEx
 export declare const StopAgentExecutionResponseSchema: GenMessage<StopAgentExecutionResponse>;
 
 /**
- * Which run to delete.
+ * The run to delete.
  *
  * @generated from message service.v1.DeleteAgentExecutionRequest
  */
@@ -559,7 +559,7 @@ export declare type DeleteAgentExecutionRequest = Message<"service.v1.DeleteAgen
 export declare const DeleteAgentExecutionRequestSchema: GenMessage<DeleteAgentExecutionRequest>;
 
 /**
- * Nothing to say: the run is deleted.
+ * Empty: the run is deleted.
  *
  * @generated from message service.v1.DeleteAgentExecutionResponse
  */
@@ -654,7 +654,7 @@ export declare const WatchAgentExecutionResponseSchema: GenMessage<WatchAgentExe
  */
 export declare type ListAgentOutputBlocksRequest = Message<"service.v1.ListAgentOutputBlocksRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -688,7 +688,7 @@ export declare const ListAgentOutputBlocksRequestSchema: GenMessage<ListAgentOut
  */
 export declare type ListAgentOutputBlocksResponse = Message<"service.v1.ListAgentOutputBlocksResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -724,7 +724,7 @@ export declare const ListAgentOutputBlocksResponseSchema: GenMessage<ListAgentOu
  */
 export declare type ListAgentInputsRequest = Message<"service.v1.ListAgentInputsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -759,7 +759,7 @@ export declare const ListAgentInputsRequestSchema: GenMessage<ListAgentInputsReq
  */
 export declare type ListAgentInputsResponse = Message<"service.v1.ListAgentInputsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -788,13 +788,13 @@ export declare type ListAgentInputsResponse = Message<"service.v1.ListAgentInput
 export declare const ListAgentInputsResponseSchema: GenMessage<ListAgentInputsResponse>;
 
 /**
- * Which agents to list.
+ * The agents to list.
  *
  * @generated from message service.v1.ListAgentsRequest
  */
 export declare type ListAgentsRequest = Message<"service.v1.ListAgentsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -814,7 +814,7 @@ export declare const ListAgentsRequestSchema: GenMessage<ListAgentsRequest>;
  */
 export declare type ListAgentsResponse = Message<"service.v1.ListAgentsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -965,7 +965,7 @@ export declare type UpdateAgentResponse = Message<"service.v1.UpdateAgentRespons
 export declare const UpdateAgentResponseSchema: GenMessage<UpdateAgentResponse>;
 
 /**
- * Which agent to delete.
+ * The agent to delete.
  *
  * @generated from message service.v1.DeleteAgentRequest
  */
@@ -999,42 +999,43 @@ export declare type DeleteAgentResponse = Message<"service.v1.DeleteAgentRespons
 export declare const DeleteAgentResponseSchema: GenMessage<DeleteAgentResponse>;
 
 /**
- * Starts agent runs and feeds them while they go. Every operation also answers
+ * Starts agent runs and feeds them while they go. Every operation also returns
  * unauthenticated without a valid token and invalid_argument for a request that
- * breaks a rule of its message.
+ * violates a rule of its message.
  *
  * @generated from service service.v1.AgentService
  */
 export declare const AgentService: GenService<{
   /**
    * Starts an agent run and answers its id once the run is stored; the agent
-   * itself begins after the answer. Each call starts a run of its own.
+   * itself begins after the answer. Each call starts a new run.
    *
-   * Members and service accounts of the organization may call it. With the token
-   * of its environment an agent may: it starts a sub-agent of its own run, in the
-   * same environment, and says `agent_id`, `name` and one text as `user_input` and
-   * nothing else. Errors:
-   * not_found when the agent, project, environment, environment class, runner,
-   * session or workflow action is absent or in another organization;
-   * permission_denied when the caller may not use one of them, and for the token
-   * of an environment that is no agent's;
-   * failed_precondition when no agent is named and no default is configured,
-   * when a policy forbids the agent, its settings, the goal mode or the
-   * environment, when the runner takes no work or the environment class is
+   * Members and service accounts of the organization may call it. With the
+   * token of its environment an agent may: it starts a sub-agent of its own
+   * run, in the same environment, and says `agent_id`, `name` and one text as
+   * `user_input` and nothing else. Errors: not_found when the agent, project,
+   * environment, environment class, runner, session or workflow action does not
+   * exist or belongs to another organization; permission_denied when the caller
+   * may not use one of them, and for the token of an environment that is no
+   * agent's; failed_precondition when no agent is named and no default is
+   * configured, when a policy forbids the agent, its settings, the goal mode or
+   * the environment, when the runner takes no work or the environment class is
    * disabled, or when the project or environment is pending deletion;
-   * invalid_argument when the environment class is of another runner than the one
-   * that is named, or the first message would be refused as input. For a sub-agent:
-   * invalid_argument for anything else than those three; failed_precondition when
-   * the organization's agent policy forbids it, as many of the run's sub-agents as
-   * may have not stopped, its agent cannot ask for the approvals that the run would
-   * have to ask for, or the run is to stop.
+   * invalid_argument when the environment class is of another runner than the
+   * one that is named, or the first message would be refused as input. For a
+   * sub-agent: invalid_argument for anything else than those three;
+   * failed_precondition when the organization's agent policy forbids it, as
+   * many of the run's sub-agents as may have not stopped, its agent cannot ask
+   * for the approvals that the run would have to ask for, or the run is to
+   * stop.
    *
-   * With `resume_from` also: not_found when that run is absent, in another
-   * organization or not the caller's to read; permission_denied when the caller
-   * may read it but not send to it, or may not start its environment; invalid_argument when another agent is named, or
-   * a code context, runner or session, which are those of that run;
-   * failed_precondition when it has not stopped, was resumed before, belongs to a
-   * step of a workflow, or its environment or agent is gone: the message says
+   * With `resume_from` also: not_found when that run does not exist, belongs to
+   * another organization or not the caller's to read; permission_denied when
+   * the caller may read it but not send to it, or may not start its
+   * environment; invalid_argument when another agent is named, or a code
+   * context, runner or session, which are those of that run;
+   * failed_precondition when it has not stopped, was resumed before, belongs to
+   * a step of a workflow, or its environment or agent is gone: the message says
    * what to do.
    *
    * @generated from rpc service.v1.AgentService.StartAgent
@@ -1048,21 +1049,21 @@ export declare const AgentService: GenService<{
    * Starts a run that branches off the conversation of another: in the same
    * environment and session and with the same agent, which remembers the
    * conversation up to a block. The run that it branches off goes on untouched,
-   * whether it has stopped or not. Files are those of the environment as they are,
-   * not as they were. Each call starts a run of its own.
+   * whether it has stopped or not. Files are those of the environment as they
+   * are, not as they were. Each call starts a new run.
    *
-   * The run's creator and administrators of the organization may call it. Errors:
-   * not_found when the run is absent, in another organization or not the caller's
-   * to read; permission_denied when the caller may read it but not send to it, or
-   * may not start its environment;
-   * invalid_argument for a sequence that the conversation has not reached, or that
-   * is of no block that the caller may read, and when the first message would be
-   * refused as input; failed_precondition when the agent has not reported that it
-   * can fork a conversation, or not from there, when the sequence is not that of
-   * the last block of a turn, when a turn goes on there, when the run belongs to a
-   * step of a workflow, when its environment or agent is gone, and where a policy
-   * forbids the agent, its settings, its mode or the environment: the message says
-   * which.
+   * The run's creator and administrators of the organization may call it.
+   * Errors: not_found when the run does not exist, belongs to another
+   * organization or not the caller's to read; permission_denied when the caller
+   * may read it but not send to it, or may not start its environment;
+   * invalid_argument for a sequence that the conversation has not reached, or
+   * that is of no block that the caller may read, and when the first message
+   * would be refused as input; failed_precondition when the agent has not
+   * reported that it can fork a conversation, or not from there, when the
+   * sequence is not that of the last block of a turn, when a turn goes on
+   * there, when the run belongs to a step of a workflow, when its environment
+   * or agent is gone, and where a policy forbids the agent, its settings, its
+   * mode or the environment: the message says which.
    *
    * @generated from rpc service.v1.AgentService.ForkAgentExecution
    */
@@ -1080,19 +1081,20 @@ export declare const AgentService: GenService<{
    *
    * The run's creator and administrators of the organization may send user
    * input and control input; only the runner that the run is on sends agent
-   * messages, for the agent runs that speak through it, and wake events. Errors:
-   * not_found when the run is absent, in another organization or not the caller's
-   * to read, or a control input names a message that is not queued;
-   * permission_denied when the caller may read the run but not send such an input; invalid_argument when an image is not of the
-   * type that it claims, a text carries characters that hide or reorder it, or
-   * a wake event names an interest that the run did not register;
+   * messages, for the agent runs that speak through it, and wake events.
+   * Errors: not_found when the run does not exist, belongs to another
+   * organization or not the caller's to read, or a control input names a
+   * message that is not queued; permission_denied when the caller may read the
+   * run but not send such an input; invalid_argument when an image is not of
+   * the type that it claims, a text carries characters that hide or reorder it,
+   * or a wake event names an interest that the run did not register;
    * failed_precondition when the run has stopped, a policy forbids the settings
-   * or the goal, or there is no lost turn to ask for again, or another turn goes
-   * on; resource_exhausted when 50 inputs are queued, or for a control input 100.
-   * For a review also: not_found for a draft that is not the caller's own for the
-   * run; aborted when the draft has another revision; invalid_argument for a
-   * second review in a message, an empty draft, and a comment on lines that the
-   * diff with its digest does not show.
+   * or the goal, or there is no lost turn to ask for again, or another turn
+   * goes on; resource_exhausted when 50 inputs are queued, or for a control
+   * input 100. For a review also: not_found for a draft that is not the
+   * caller's own for the run; aborted when the draft has another revision;
+   * invalid_argument for a second review in a message, an empty draft, and a
+   * comment on lines that the diff with its digest does not show.
    *
    * @generated from rpc service.v1.AgentService.SendToAgentExecution
    */
@@ -1129,7 +1131,7 @@ export declare const AgentService: GenService<{
    * Stops a run and its sub-agents and returns without waiting for the runner.
    * What is queued is not delivered any more. To stop one that has stopped
    * changes nothing. The run's creator and administrators of the organization
-   * may call it. Errors: permission_denied for everybody else who may read the
+   * may call it. Errors: permission_denied for everyone else who may read the
    * run; not_found, also for one that the caller may not read.
    *
    * @generated from rpc service.v1.AgentService.StopAgentExecution
@@ -1142,9 +1144,9 @@ export declare const AgentService: GenService<{
   /**
    * Deletes a run that has stopped, with its inputs and output. The run's
    * creator and administrators of the organization may call it. Errors:
-   * permission_denied for everybody else who may read the run; not_found, also for
-   * one that the caller may not read and on a repetition; failed_precondition when
-   * the run has not stopped.
+   * permission_denied for everyone else who may read the run; not_found, also
+   * for one that the caller may not read and on a repetition;
+   * failed_precondition when the run has not stopped.
    *
    * @generated from rpc service.v1.AgentService.DeleteAgentExecution
    */

@@ -217,9 +217,9 @@ export const DeleteAgentResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_agent_service, 27);
 
 /**
- * Starts agent runs and feeds them while they go. Every operation also answers
+ * Starts agent runs and feeds them while they go. Every operation also returns
  * unauthenticated without a valid token and invalid_argument for a request that
- * breaks a rule of its message.
+ * violates a rule of its message.
  *
  * @generated from service service.v1.AgentService
  */

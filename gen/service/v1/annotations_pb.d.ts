@@ -11,15 +11,15 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_annotations: GenFile;
 
 /**
- * Keys and values that people and programs attach to a resource, without meaning
- * to the server.
+ * Keys and values that people and programs attach to a resource. The server
+ * does not interpret them.
  *
  * @generated from message service.v1.Annotations
  */
 export declare type Annotations = Message<"service.v1.Annotations"> & {
   /**
-   * The values by their keys. At most 32; keys of 1 to 128 characters, values of
-   * at most 512.
+   * The values by key. At most 32; keys of 1 to 128 characters, values of at
+   * most 512.
    *
    * @generated from field: map<string, string> values = 1;
    */

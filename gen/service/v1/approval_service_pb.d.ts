@@ -13,13 +13,13 @@ import type { Approval, ApprovalState } from "./approval_pb.js";
 export declare const file_service_v1_approval_service: GenFile;
 
 /**
- * Which approvals to list.
+ * The approvals to list.
  *
  * @generated from message service.v1.ListApprovalsRequest
  */
 export declare type ListApprovalsRequest = Message<"service.v1.ListApprovalsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -82,7 +82,7 @@ export declare const ListApprovalsRequest_FilterSchema: GenMessage<ListApprovals
  */
 export declare type ListApprovalsResponse = Message<"service.v1.ListApprovalsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -103,7 +103,7 @@ export declare type ListApprovalsResponse = Message<"service.v1.ListApprovalsRes
 export declare const ListApprovalsResponseSchema: GenMessage<ListApprovalsResponse>;
 
 /**
- * Which approval to return.
+ * The approval to return.
  *
  * @generated from message service.v1.GetApprovalRequest
  */
@@ -123,7 +123,7 @@ export declare type GetApprovalRequest = Message<"service.v1.GetApprovalRequest"
 export declare const GetApprovalRequestSchema: GenMessage<GetApprovalRequest>;
 
 /**
- * The approval that was asked for.
+ * The requested approval.
  *
  * @generated from message service.v1.GetApprovalResponse
  */
@@ -257,9 +257,9 @@ export declare type DecideApprovalResponse = Message<"service.v1.DecideApprovalR
 export declare const DecideApprovalResponseSchema: GenMessage<DecideApprovalResponse>;
 
 /**
- * What waits for a decision of people, and their decisions. Every operation also
- * answers unauthenticated without a valid token and invalid_argument for a
- * request that breaks a rule of its message.
+ * What waits for a decision of people, and their decisions. Every operation
+ * also returns unauthenticated without a valid token and invalid_argument for a
+ * request that violates a rule of its message.
  *
  * @generated from service service.v1.ApprovalService
  */
@@ -292,13 +292,13 @@ export declare const ApprovalService: GenService<{
   /**
    * Approves or denies what is asked for. The approval ends with the first
    * denial, and once as many as must have approved; the one who asked learns of
-   * it then. Of several decisions at the same time the first ones count. Whom the
-   * approval names as deciders may call it. Errors: not_found, also for one that
-   * the caller may not read; permission_denied for everybody else; aborted when
-   * the digest is not that of the approval; failed_precondition when it is not
-   * pending any more, or the caller has decided already; invalid_argument for an
-   * option that it does not have or that does not go with the decision, an
-   * answer that is no JSON object, and an answer to what is no question.
+   * it then. Of several decisions at the same time the first ones count. Whom
+   * the approval names as deciders may call it. Errors: not_found, also for one
+   * that the caller may not read; permission_denied for everyone else; aborted
+   * when the digest is not that of the approval; failed_precondition when it is
+   * not pending any more, or the caller has decided already; invalid_argument
+   * for an option that it does not have or that does not go with the decision,
+   * an answer that is no JSON object, and an answer to what is no question.
    *
    * @generated from rpc service.v1.ApprovalService.DecideApproval
    */

@@ -77,9 +77,9 @@ export const DecideApprovalResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_approval_service, 5);
 
 /**
- * What waits for a decision of people, and their decisions. Every operation also
- * answers unauthenticated without a valid token and invalid_argument for a
- * request that breaks a rule of its message.
+ * What waits for a decision of people, and their decisions. Every operation
+ * also returns unauthenticated without a valid token and invalid_argument for a
+ * request that violates a rule of its message.
  *
  * @generated from service service.v1.ApprovalService
  */

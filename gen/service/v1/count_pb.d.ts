@@ -11,14 +11,14 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_count: GenFile;
 
 /**
- * Asks a list operation how many records match, over all pages.
+ * Requests the number of matching records, over all pages.
  *
  * @generated from message service.v1.CountRequest
  */
 export declare type CountRequest = Message<"service.v1.CountRequest"> & {
   /**
-   * Whether the first page carries a CountResponse; false by default. Later
-   * pages, those asked for with a page token, never carry one.
+   * Whether the first page has a CountResponse; false by default. Later pages,
+   * which are requested with a page token, never have one.
    *
    * @generated from field: bool include = 1;
    */
@@ -32,7 +32,7 @@ export declare type CountRequest = Message<"service.v1.CountRequest"> & {
 export declare const CountRequestSchema: GenMessage<CountRequest>;
 
 /**
- * How many records match a list's filter, over all pages.
+ * The number of records that match a list's filter, over all pages.
  *
  * @generated from message service.v1.CountResponse
  */
@@ -46,7 +46,7 @@ export declare type CountResponse = Message<"service.v1.CountResponse"> & {
   value: number;
 
   /**
-   * Whether `value` is the whole number or a lower bound of it.
+   * Whether `value` is the exact number or a lower bound.
    *
    * @generated from field: service.v1.CountResponseRelation relation = 2;
    */
@@ -60,7 +60,7 @@ export declare type CountResponse = Message<"service.v1.CountResponse"> & {
 export declare const CountResponseSchema: GenMessage<CountResponse>;
 
 /**
- * How a counted value relates to the real number.
+ * How a counted value relates to the actual number.
  *
  * @generated from enum service.v1.CountResponseRelation
  */
@@ -73,14 +73,14 @@ export enum CountResponseRelation {
   UNSPECIFIED = 0,
 
   /**
-   * The value is the real number.
+   * The value is the actual number.
    *
    * @generated from enum value: COUNT_RESPONSE_RELATION_EQUAL = 1;
    */
   EQUAL = 1,
 
   /**
-   * The real number is past the counting limit; the value is that limit.
+   * The actual number exceeds the counting limit; the value is that limit.
    *
    * @generated from enum value: COUNT_RESPONSE_RELATION_GREATER_THAN_OR_EQUAL = 2;
    */

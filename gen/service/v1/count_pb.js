@@ -31,7 +31,7 @@ export const CountResponseRelationSchema = /*@__PURE__*/
   enumDesc(file_service_v1_count, 0);
 
 /**
- * How a counted value relates to the real number.
+ * How a counted value relates to the actual number.
  *
  * @generated from enum service.v1.CountResponseRelation
  */

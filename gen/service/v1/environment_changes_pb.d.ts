@@ -115,9 +115,9 @@ export declare type RepositoryChanges = Message<"service.v1.RepositoryChanges"> 
   counts?: ChangeCounts | undefined;
 
   /**
-   * Why the runner cannot determine what has changed, to be read by people;
-   * nothing else is reported of the repository then. Empty while it can. At most
-   * 1,024 characters.
+   * Why the runner cannot determine what has changed, for people to read;
+   * nothing else is reported of the repository then. Empty while it can. At
+   * most 1,024 characters.
    *
    * @generated from field: string problem = 7;
    */

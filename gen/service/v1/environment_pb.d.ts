@@ -14,7 +14,7 @@ import type { ForkEgress } from "./fork_work_pb.js";
 export declare const file_service_v1_environment: GenFile;
 
 /**
- * A place to develop in: what is wanted of it and what has become of it.
+ * A development environment: its desired state and its current state.
  *
  * @generated from message service.v1.Environment
  */
@@ -34,14 +34,14 @@ export declare type Environment = Message<"service.v1.Environment"> & {
   metadata?: EnvironmentMetadata | undefined;
 
   /**
-   * What is wanted of the environment.
+   * The desired state of the environment.
    *
    * @generated from field: service.v1.EnvironmentSpec spec = 3;
    */
   spec?: EnvironmentSpec | undefined;
 
   /**
-   * What has become of the environment.
+   * The current state of the environment.
    *
    * @generated from field: service.v1.EnvironmentStatus status = 4;
    */
@@ -55,8 +55,8 @@ export declare type Environment = Message<"service.v1.Environment"> & {
 export declare const EnvironmentSchema: GenMessage<Environment>;
 
 /**
- * What is wanted of an environment. In the requests that create one, whatever is
- * unset takes its default.
+ * The desired state of an environment. In requests that create one, unset
+ * fields take their defaults.
  *
  * @generated from message service.v1.EnvironmentSpec
  */
@@ -85,38 +85,39 @@ export declare type EnvironmentSpec = Message<"service.v1.EnvironmentSpec"> & {
   machine?: EnvironmentSpec_Machine | undefined;
 
   /**
-   * What the environment is filled with. Unset: it starts blank.
+   * The content of the environment. Unset: it starts blank.
    *
    * @generated from field: service.v1.EnvironmentSpec.Content content = 4;
    */
   content?: EnvironmentSpec_Content | undefined;
 
   /**
-   * When the environment is stopped without being asked. Unset: the
-   * organization's rules alone decide.
+   * When the environment is stopped automatically. Unset: only the
+   * organization's rules decide.
    *
    * @generated from field: service.v1.EnvironmentSpec.Timeout timeout = 7;
    */
   timeout?: EnvironmentSpec_Timeout | undefined;
 
   /**
-   * Who may use the environment besides its creator. Unspecified: nobody.
+   * Who may use the environment in addition to its creator. Unspecified:
+   * nobody.
    *
    * @generated from field: service.v1.AdmissionLevel admission = 8;
    */
   admission: AdmissionLevel;
 
   /**
-   * The container to develop in. Unset: it is looked for in the usual places of
-   * the repository.
+   * The development container. Unset: it is searched for in the default
+   * locations of the repository.
    *
    * @generated from field: service.v1.EnvironmentSpec.DevContainer devcontainer = 9;
    */
   devcontainer?: EnvironmentSpec_DevContainer | undefined;
 
   /**
-   * The tasks and services of the environment. Unset: they are looked for in the
-   * usual place of the repository.
+   * The tasks and services of the environment. Unset: they are searched for in
+   * the default location of the repository.
    *
    * @generated from field: service.v1.EnvironmentSpec.AutomationsFile automations_file = 11;
    */
@@ -131,9 +132,9 @@ export declare type EnvironmentSpec = Message<"service.v1.EnvironmentSpec"> & {
   workflowActionId?: string | undefined;
 
   /**
-   * Id of the security policy that holds in the environment; empty when none
-   * does. Empty at creation: the one that the organization's policies assign to
-   * new environments, if any.
+   * Id of the security policy of the environment; empty for none. Empty at
+   * creation: the policy that the organization's policies assign to new
+   * environments, if there is one.
    *
    * @generated from field: string security_policy_id = 14;
    */
@@ -153,8 +154,8 @@ export declare const EnvironmentSpecSchema: GenMessage<EnvironmentSpec>;
  */
 export declare type EnvironmentSpec_Machine = Message<"service.v1.EnvironmentSpec.Machine"> & {
   /**
-   * Distinguishes one instance of the machine from the next; kept as given,
-   * empty by default. At most 128 characters.
+   * Distinguishes successive instances of the machine; stored as given, empty
+   * by default. At most 128 characters.
    *
    * @generated from field: string session = 1;
    */
@@ -162,8 +163,8 @@ export declare type EnvironmentSpec_Machine = Message<"service.v1.EnvironmentSpe
 
   /**
    * Id of the environment class, a UUID; it must be enabled when the
-   * environment is created. Empty: any runner of the organization may take the
-   * environment on, and it waits until one does.
+   * environment is created. Empty: the environment waits until any runner of
+   * the organization takes it on.
    *
    * @generated from field: string class = 2;
    */
@@ -177,13 +178,13 @@ export declare type EnvironmentSpec_Machine = Message<"service.v1.EnvironmentSpe
 export declare const EnvironmentSpec_MachineSchema: GenMessage<EnvironmentSpec_Machine>;
 
 /**
- * What an environment is filled with.
+ * The content of an environment.
  *
  * @generated from message service.v1.EnvironmentSpec.Content
  */
 export declare type EnvironmentSpec_Content = Message<"service.v1.EnvironmentSpec.Content"> & {
   /**
-   * Distinguishes one filling of the environment from the next; kept as given,
+   * Distinguishes successive contents of the environment; stored as given,
    * empty by default. At most 128 characters.
    *
    * @generated from field: string session = 1;
@@ -191,23 +192,22 @@ export declare type EnvironmentSpec_Content = Message<"service.v1.EnvironmentSpe
   session: string;
 
   /**
-   * Where the content comes from. Unset: nowhere, the environment is blank.
+   * The source of the content. Unset: the environment is blank.
    *
    * @generated from field: service.v1.EnvironmentInitializer initializer = 2;
    */
   initializer?: EnvironmentInitializer | undefined;
 
   /**
-   * Name under which git commits are made. Empty: the creator's. At most 255
-   * characters.
+   * Author name of git commits. Empty: the creator's. At most 255 characters.
    *
    * @generated from field: string git_username = 3;
    */
   gitUsername: string;
 
   /**
-   * Mail address under which git commits are made. Empty: the creator's. At
-   * most 320 characters.
+   * Author email address of git commits. Empty: the creator's. At most 320
+   * characters.
    *
    * @generated from field: string git_email = 4;
    */
@@ -221,15 +221,15 @@ export declare type EnvironmentSpec_Content = Message<"service.v1.EnvironmentSpe
 export declare const EnvironmentSpec_ContentSchema: GenMessage<EnvironmentSpec_Content>;
 
 /**
- * When an environment is stopped without being asked.
+ * When an environment is stopped automatically.
  *
  * @generated from message service.v1.EnvironmentSpec.Timeout
  */
 export declare type EnvironmentSpec_Timeout = Message<"service.v1.EnvironmentSpec.Timeout"> & {
   /**
-   * How long nobody may be connected before the environment is stopped: 0s for
-   * without end, else at least 1800s and at most 315360000s (ten years). Unset:
-   * the organization's rules alone decide.
+   * How long the environment runs with nobody connected before it is stopped:
+   * 0s for no limit, else at least 1800s and at most 315360000s (ten years).
+   * Unset: only the organization's rules decide.
    *
    * @generated from field: google.protobuf.Duration disconnected = 2;
    */
@@ -243,14 +243,14 @@ export declare type EnvironmentSpec_Timeout = Message<"service.v1.EnvironmentSpe
 export declare const EnvironmentSpec_TimeoutSchema: GenMessage<EnvironmentSpec_Timeout>;
 
 /**
- * The container that one develops in.
+ * The development container.
  *
  * @generated from message service.v1.EnvironmentSpec.DevContainer
  */
 export declare type EnvironmentSpec_DevContainer = Message<"service.v1.EnvironmentSpec.DevContainer"> & {
   /**
-   * Distinguishes one build of the container from the next; kept as given,
-   * empty by default. At most 128 characters.
+   * Distinguishes successive builds of the container; stored as given, empty
+   * by default. At most 128 characters.
    *
    * @generated from field: string session = 1;
    */
@@ -258,8 +258,8 @@ export declare type EnvironmentSpec_DevContainer = Message<"service.v1.Environme
 
   /**
    * Path of the devcontainer file, relative to the repository's root: it must
-   * not begin with `/` nor have control characters. Empty: the usual places are
-   * searched. At most 1,024 characters.
+   * not begin with `/` nor contain control characters. Empty: the default
+   * locations are searched. At most 1,024 characters.
    *
    * @generated from field: string devcontainer_file_path = 2;
    */
@@ -279,8 +279,8 @@ export declare const EnvironmentSpec_DevContainerSchema: GenMessage<EnvironmentS
  */
 export declare type EnvironmentSpec_AutomationsFile = Message<"service.v1.EnvironmentSpec.AutomationsFile"> & {
   /**
-   * Distinguishes one reading of the file from the next; kept as given, empty
-   * by default. At most 128 characters.
+   * Distinguishes successive readings of the file; stored as given, empty by
+   * default. At most 128 characters.
    *
    * @generated from field: string session = 1;
    */
@@ -288,8 +288,8 @@ export declare type EnvironmentSpec_AutomationsFile = Message<"service.v1.Enviro
 
   /**
    * Path of the automations file, relative to the repository's root: it must
-   * not begin with `/` nor have control characters. Empty: the usual place is
-   * searched. At most 1,024 characters.
+   * not begin with `/` nor contain control characters. Empty: the default
+   * location is searched. At most 1,024 characters.
    *
    * @generated from field: string automations_file_path = 2;
    */
@@ -303,14 +303,14 @@ export declare type EnvironmentSpec_AutomationsFile = Message<"service.v1.Enviro
 export declare const EnvironmentSpec_AutomationsFileSchema: GenMessage<EnvironmentSpec_AutomationsFile>;
 
 /**
- * Where an environment's content comes from.
+ * The source of an environment's content.
  *
  * @generated from message service.v1.EnvironmentInitializer
  */
 export declare type EnvironmentInitializer = Message<"service.v1.EnvironmentInitializer"> & {
   /**
-   * The sources, applied in this order; the first is the one that names and paths
-   * refer to. Empty: the environment starts blank. At most 10.
+   * The sources, applied in this order; names and paths refer to the first.
+   * Empty: the environment starts blank. At most 10.
    *
    * @generated from field: repeated service.v1.EnvironmentInitializer.Spec specs = 1;
    */
@@ -344,8 +344,8 @@ export declare type EnvironmentInitializer_Spec = Message<"service.v1.Environmen
     case: "git";
   } | {
     /**
-     * The address of a page, such as a repository, a branch or a pull request,
-     * from which the repository and the revision are found.
+     * The address of a page, such as a repository, a branch or a pull
+     * request, which identifies the repository and the revision.
      *
      * @generated from field: service.v1.ContextURLInitializer context_url = 2;
      */
@@ -374,7 +374,8 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
   organizationId: string;
 
   /**
-   * Keys and values that the creator attached, without meaning to the server.
+   * Keys and values that the creator attached, which the server does not
+   * interpret.
    *
    * @generated from field: map<string, string> annotations = 2;
    */
@@ -418,8 +419,7 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
   projectId: string;
 
   /**
-   * Id of the runner that runs the environment; empty as long as none has been
-   * settled.
+   * Id of the runner that runs the environment; empty until one is assigned.
    *
    * @generated from field: string runner_id = 9;
    */
@@ -433,17 +433,17 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
   lastStartedAt?: Timestamp | undefined;
 
   /**
-   * When the environment was archived: by a call, or having been stopped for long.
-   * Unset: it is not archived.
+   * When the environment was archived, by a call or because it was stopped for
+   * a long time. Unset: it is not archived.
    *
    * @generated from field: google.protobuf.Timestamp archived_at = 11;
    */
   archivedAt?: Timestamp | undefined;
 
   /**
-   * When the environment reaches the longest lifetime that the organization
-   * allows; where that is strict, it cannot be started from then on. Unset: no
-   * such time is set.
+   * When the environment reaches the maximum lifetime that the organization
+   * allows; if the limit is strict, it cannot be started after this time.
+   * Unset: no such time is set.
    *
    * @generated from field: google.protobuf.Timestamp lockdown_at = 14;
    */
@@ -458,21 +458,22 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
   sessionId: string;
 
   /**
-   * Whether the event of a pull request from a fork began the environment, also one
-   * that does not say where it comes from: no work in it gets secrets of
-   * SecretService or a token of the environment, and nothing of it is pushed. That it
-   * is false promises no secrets. Set by the server and never changed. Unset: false,
-   * except for the environment of a workflow's action, which then is of an earlier
-   * release and counts as begun by a fork.
+   * Whether the event of a pull request from a fork started the environment, or
+   * an event that does not say where it comes from. Work in such an environment
+   * gets no secrets of SecretService and no token of the environment, and
+   * nothing of it is pushed. False does not guarantee access to secrets. Set by
+   * the server and never changed. Unset: false, except for the environment of a
+   * workflow's action, which then was created by an earlier release and is
+   * treated as started by a fork.
    *
    * @generated from field: optional bool secrets_withheld = 1000;
    */
   secretsWithheld?: boolean | undefined;
 
   /**
-   * What commands may reach where the event of a pull request from a fork began the
-   * environment. Set by the server and never changed. Unset for others, and where
-   * nobody has chosen.
+   * What commands may connect to in an environment that was started by the
+   * event of a pull request from a fork. Set by the server and never changed.
+   * Unset for other environments, and where nobody has chosen.
    *
    * @generated from field: optional service.v1.ForkEgress fork_egress = 1001;
    */
@@ -486,7 +487,7 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
 export declare const EnvironmentMetadataSchema: GenMessage<EnvironmentMetadata>;
 
 /**
- * What has become of an environment. Set by the server.
+ * The current state of an environment. Set by the server.
  *
  * @generated from message service.v1.EnvironmentStatus
  */
@@ -506,15 +507,15 @@ export declare type EnvironmentStatus = Message<"service.v1.EnvironmentStatus"> 
   phase: EnvironmentPhase;
 
   /**
-   * What went wrong, to be read by people, oldest first. Empty: nothing did.
+   * Error messages for people, oldest first. Empty: there are none.
    *
    * @generated from field: repeated string failure_message = 4;
    */
   failureMessage: string[];
 
   /**
-   * What to look at though the environment works, to be read by people, oldest
-   * first. Empty: nothing.
+   * Warnings for people about an environment that works, oldest first. Empty:
+   * there are none.
    *
    * @generated from field: repeated string warning_message = 11;
    */
@@ -528,20 +529,20 @@ export declare type EnvironmentStatus = Message<"service.v1.EnvironmentStatus"> 
 export declare const EnvironmentStatusSchema: GenMessage<EnvironmentStatus>;
 
 /**
- * Which files programs in an environment may touch, and how.
+ * Which files programs in an environment may use, and how.
  *
  * @generated from message service.v1.VetoFilePathPolicy
  */
 export declare type VetoFilePathPolicy = Message<"service.v1.VetoFilePathPolicy"> & {
   /**
-   * The paths with rules of their own. Empty: no path has one. At most 200.
+   * The paths with their own rules. Empty: no path has one. At most 200.
    *
    * @generated from field: repeated service.v1.VetoFilePathEntry entries = 1;
    */
   entries: VetoFilePathEntry[];
 
   /**
-   * What is covered for an entry that states no surface. Unspecified: as
+   * The uses covered by an entry that states no surface. Unspecified: as
    * VETO_FILE_SURFACE_ACCESS.
    *
    * @generated from field: service.v1.VetoFileSurface default_surface = 2;
@@ -549,7 +550,7 @@ export declare type VetoFilePathPolicy = Message<"service.v1.VetoFilePathPolicy"
   defaultSurface: VetoFileSurface;
 
   /**
-   * What is done for an entry that states no effect. Unspecified: as
+   * The action of an entry that states no effect. Unspecified: as
    * KERNEL_CONTROLS_ACTION_BLOCK.
    *
    * @generated from field: service.v1.KernelControlsAction default_effect = 3;
@@ -577,7 +578,7 @@ export declare type VetoFileBlockDevicesPolicy = Message<"service.v1.VetoFileBlo
   enabled: boolean;
 
   /**
-   * What is done on an attempt. Unspecified: as KERNEL_CONTROLS_ACTION_BLOCK.
+   * The action on an attempt. Unspecified: as KERNEL_CONTROLS_ACTION_BLOCK.
    *
    * @generated from field: service.v1.KernelControlsAction action = 2;
    */
@@ -597,7 +598,7 @@ export declare const VetoFileBlockDevicesPolicySchema: GenMessage<VetoFileBlockD
  */
 export declare type VetoFilePathEntry = Message<"service.v1.VetoFilePathEntry"> & {
   /**
-   * The path that the rule is for, as environments see it. At most 4,096
+   * The path that the rule applies to, as seen in environments. At most 4,096
    * characters.
    *
    * @generated from field: string path = 1;
@@ -612,7 +613,7 @@ export declare type VetoFilePathEntry = Message<"service.v1.VetoFilePathEntry"> 
   surface: VetoFileSurface;
 
   /**
-   * What is done on a use that is covered. Unspecified: the policy's default.
+   * The action on a covered use. Unspecified: the policy's default.
    *
    * @generated from field: service.v1.KernelControlsAction effect = 3;
    */
@@ -639,12 +640,12 @@ export declare const VetoFilePathEntrySchema: GenMessage<VetoFilePathEntry>;
  */
 export declare type GitInitializer = Message<"service.v1.GitInitializer"> & {
   /**
-   * URI of the repository, 1 to 2,048 characters without white space and control
-   * characters: with a scheme, such as `https://host/owner/repo.git`, or in the
-   * short form `git@host:owner/repo.git`, whose host has at least two characters.
-   * It is kept as given. A user name may be part of it, a password may not:
-   * everybody who reads the resource would read it. Credentials are host
-   * authentication tokens.
+   * URI of the repository, 1 to 2,048 characters without white space and
+   * control characters: with a scheme, such as `https://host/owner/repo.git`,
+   * or in the short form `git@host:owner/repo.git`, whose host has at least two
+   * characters. It is stored as given. It may contain a user name but no
+   * password, because everyone who can read the resource can read it. Store
+   * credentials as host authentication tokens.
    *
    * @generated from field: string remote_uri = 1;
    */
@@ -652,15 +653,15 @@ export declare type GitInitializer = Message<"service.v1.GitInitializer"> & {
 
   /**
    * URI of the repository that `remote_uri` is a fork of; it becomes the remote
-   * named upstream. Empty: none. At most 2,048 characters, without a password as
-   * in `remote_uri`.
+   * named upstream. Empty: none. At most 2,048 characters, without a password,
+   * as in `remote_uri`.
    *
    * @generated from field: string upstream_remote_uri = 2;
    */
   upstreamRemoteUri: string;
 
   /**
-   * How `clone_target` is to be read. Unspecified: as
+   * How to interpret `clone_target`. Unspecified: as
    * CLONE_TARGET_MODE_REMOTE_HEAD.
    *
    * @generated from field: service.v1.GitInitializer.CloneTargetMode target_mode = 3;
@@ -668,8 +669,8 @@ export declare type GitInitializer = Message<"service.v1.GitInitializer"> & {
   targetMode: GitInitializer_CloneTargetMode;
 
   /**
-   * The commit, branch or tag to check out, as `target_mode` says; not read with
-   * CLONE_TARGET_MODE_REMOTE_HEAD. At most 255 characters.
+   * The commit, branch or tag to check out, according to `target_mode`; ignored
+   * with CLONE_TARGET_MODE_REMOTE_HEAD. At most 255 characters.
    *
    * @generated from field: string clone_target = 4;
    */
@@ -684,11 +685,11 @@ export declare type GitInitializer = Message<"service.v1.GitInitializer"> & {
   checkoutLocation: string;
 
   /**
-   * How many commits to fetch, counted back from the one that is checked out;
-   * other branches and tags are left out then. Unset or 0: the whole history of
-   * all branches and tags, and also for a commit that is named by the beginning
-   * of its hash. At most 1,000,000. A step that opens a pull request fetches more
-   * where it has to compare histories.
+   * Number of commits to fetch, counted back from the one that is checked out;
+   * other branches and tags are then omitted. Unset or 0, or for a commit that
+   * is named by a prefix of its hash: the whole history of all branches and
+   * tags. At most 1,000,000. A step that opens a pull request fetches more if
+   * it has to compare histories.
    *
    * @generated from field: optional int32 depth = 1000;
    */
@@ -722,29 +723,28 @@ export enum GitInitializer_CloneTargetMode {
   REMOTE_HEAD = 1,
 
   /**
-   * The commit with the hash that is given.
+   * The commit with the given hash.
    *
    * @generated from enum value: CLONE_TARGET_MODE_REMOTE_COMMIT = 2;
    */
   REMOTE_COMMIT = 2,
 
   /**
-   * The branch of the remote with the name that is given.
+   * The remote branch with the given name.
    *
    * @generated from enum value: CLONE_TARGET_MODE_REMOTE_BRANCH = 3;
    */
   REMOTE_BRANCH = 3,
 
   /**
-   * A new local branch with the name that is given, from the remote's default
-   * branch.
+   * A new local branch with the given name, from the remote's default branch.
    *
    * @generated from enum value: CLONE_TARGET_MODE_LOCAL_BRANCH = 4;
    */
   LOCAL_BRANCH = 4,
 
   /**
-   * The tag of the remote with the name that is given.
+   * The remote tag with the given name.
    *
    * @generated from enum value: CLONE_TARGET_MODE_REMOTE_TAG = 5;
    */
@@ -757,14 +757,14 @@ export enum GitInitializer_CloneTargetMode {
 export declare const GitInitializer_CloneTargetModeSchema: GenEnum<GitInitializer_CloneTargetMode>;
 
 /**
- * Content that is found through the address of a page.
+ * Content that is identified by the address of a page.
  *
  * @generated from message service.v1.ContextURLInitializer
  */
 export declare type ContextURLInitializer = Message<"service.v1.ContextURLInitializer"> & {
   /**
    * The address, an absolute URI. At most 2,048 characters, without a password:
-   * credentials are host authentication tokens.
+   * store credentials as host authentication tokens.
    *
    * @generated from field: string url = 1;
    */
@@ -778,7 +778,7 @@ export declare type ContextURLInitializer = Message<"service.v1.ContextURLInitia
 export declare const ContextURLInitializerSchema: GenMessage<ContextURLInitializer>;
 
 /**
- * Who is let in.
+ * Who is admitted.
  *
  * @generated from enum service.v1.AdmissionLevel
  */
@@ -828,21 +828,23 @@ export enum AdmissionLevel {
 export declare const AdmissionLevelSchema: GenEnum<AdmissionLevel>;
 
 /**
- * Where an environment is in its life. The numbers leave room between phases.
+ * The phase in an environment's life cycle. The numbers leave room between
+ * phases.
  *
  * @generated from enum service.v1.EnvironmentPhase
  */
 export enum EnvironmentPhase {
   /**
-   * No phase is stated. In a filter it matches nothing, since every environment
-   * has a phase.
+   * No phase. In a filter it matches nothing, since every environment has a
+   * phase.
    *
    * @generated from enum value: ENVIRONMENT_PHASE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Recorded; no runner has taken it on yet, or one is creating its machine.
+   * Recorded; not yet assigned to a runner, or a runner is creating its
+   * machine.
    *
    * @generated from enum value: ENVIRONMENT_PHASE_CREATING = 10;
    */
@@ -863,14 +865,14 @@ export enum EnvironmentPhase {
   RUNNING = 40,
 
   /**
-   * It runs and its parts are being changed to what is wanted.
+   * It is running, and its parts are being brought to the desired state.
    *
    * @generated from enum value: ENVIRONMENT_PHASE_UPDATING = 45;
    */
   UPDATING = 45,
 
   /**
-   * Its machine is stopping; the content stays.
+   * Its machine is stopping; the content is kept.
    *
    * @generated from enum value: ENVIRONMENT_PHASE_STOPPING = 50;
    */
@@ -891,7 +893,7 @@ export enum EnvironmentPhase {
   DELETING = 70,
 
   /**
-   * Its machine and content are gone.
+   * Its machine and content are deleted.
    *
    * @generated from enum value: ENVIRONMENT_PHASE_DELETED = 80;
    */
@@ -904,7 +906,7 @@ export enum EnvironmentPhase {
 export declare const EnvironmentPhaseSchema: GenEnum<EnvironmentPhase>;
 
 /**
- * What is done when a program in an environment attempts what a policy covers.
+ * The action on an attempt by a program in an environment that a policy covers.
  *
  * @generated from enum service.v1.KernelControlsAction
  */
@@ -924,7 +926,7 @@ export enum KernelControlsAction {
   BLOCK = 1,
 
   /**
-   * The attempt is logged and goes through.
+   * The attempt is logged and allowed.
    *
    * @generated from enum value: KERNEL_CONTROLS_ACTION_AUDIT = 2;
    */

@@ -147,7 +147,7 @@ export const AdmissionLevelSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment, 0);
 
 /**
- * Who is let in.
+ * Who is admitted.
  *
  * @generated from enum service.v1.AdmissionLevel
  */
@@ -161,7 +161,8 @@ export const EnvironmentPhaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment, 1);
 
 /**
- * Where an environment is in its life. The numbers leave room between phases.
+ * The phase in an environment's life cycle. The numbers leave room between
+ * phases.
  *
  * @generated from enum service.v1.EnvironmentPhase
  */
@@ -175,7 +176,7 @@ export const KernelControlsActionSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment, 2);
 
 /**
- * What is done when a program in an environment attempts what a policy covers.
+ * The action on an attempt by a program in an environment that a policy covers.
  *
  * @generated from enum service.v1.KernelControlsAction
  */

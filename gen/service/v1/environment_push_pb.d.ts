@@ -125,7 +125,7 @@ export declare const EnvironmentPush_ProgressSchema: GenMessage<EnvironmentPush_
  */
 export enum EnvironmentPush_State {
   /**
-   * Never answered.
+   * Never returned.
    *
    * @generated from enum value: STATE_UNSPECIFIED = 0;
    */

@@ -21,7 +21,7 @@ import type { ListEnvironmentClassesRequestSchema, ListEnvironmentClassesRespons
 export declare const file_service_v1_environment_service: GenFile;
 
 /**
- * Which environment to return.
+ * The environment to return.
  *
  * @generated from message service.v1.GetEnvironmentRequest
  */
@@ -41,7 +41,7 @@ export declare type GetEnvironmentRequest = Message<"service.v1.GetEnvironmentRe
 export declare const GetEnvironmentRequestSchema: GenMessage<GetEnvironmentRequest>;
 
 /**
- * The environment that was asked for.
+ * The requested environment.
  *
  * @generated from message service.v1.GetEnvironmentResponse
  */
@@ -61,13 +61,13 @@ export declare type GetEnvironmentResponse = Message<"service.v1.GetEnvironmentR
 export declare const GetEnvironmentResponseSchema: GenMessage<GetEnvironmentResponse>;
 
 /**
- * Which environments to list, and how.
+ * The environments to list, and how.
  *
  * @generated from message service.v1.ListEnvironmentsRequest
  */
 export declare type ListEnvironmentsRequest = Message<"service.v1.ListEnvironmentsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -81,7 +81,7 @@ export declare type ListEnvironmentsRequest = Message<"service.v1.ListEnvironmen
   filter?: ListEnvironmentsRequest_Filter | undefined;
 
   /**
-   * Asks for the number of matching environments. Unset: it is not counted.
+   * Requests the number of matching environments. Unset: not counted.
    *
    * @generated from field: service.v1.CountRequest count = 4;
    */
@@ -144,7 +144,7 @@ export declare type ListEnvironmentsRequest_Filter = Message<"service.v1.ListEnv
   runnerKinds: RunnerKind[];
 
   /**
-   * Only environments created before this time; one created at it is left out.
+   * Only environments created before this time, exclusive.
    *
    * @generated from field: optional google.protobuf.Timestamp created_before = 7;
    */
@@ -152,7 +152,7 @@ export declare type ListEnvironmentsRequest_Filter = Message<"service.v1.ListEnv
 
   /**
    * Only environments with this text in their name or id. Letter case is
-   * disregarded by Unicode's simple case folding. At most 256 characters.
+   * ignored by Unicode's simple case folding. At most 256 characters.
    *
    * @generated from field: string search = 11;
    */
@@ -221,8 +221,8 @@ export enum ListEnvironmentsRequest_SortField {
   UNSPECIFIED = 0,
 
   /**
-   * By id, which is the order of creation. Pages never repeat or leave out an
-   * environment while others come and go.
+   * By id, which is the order of creation. Pages never repeat or omit an
+   * environment while others are created or removed.
    *
    * @generated from enum value: SORT_FIELD_ID = 1;
    */
@@ -250,22 +250,21 @@ export declare const ListEnvironmentsRequest_SortFieldSchema: GenEnum<ListEnviro
  */
 export declare type ListEnvironmentsResponse = Message<"service.v1.ListEnvironmentsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
   pagination?: PaginationResponse | undefined;
 
   /**
-   * The environments of this page, in the order asked for.
+   * The environments of this page, in the requested order.
    *
    * @generated from field: repeated service.v1.Environment environments = 2;
    */
   environments: Environment[];
 
   /**
-   * How many environments match; set only on the first page, when it was asked
-   * for.
+   * How many environments match; set only on the first page, when requested.
    *
    * @generated from field: service.v1.CountResponse count = 3;
    */
@@ -285,8 +284,8 @@ export declare const ListEnvironmentsResponseSchema: GenMessage<ListEnvironments
  */
 export declare type CreateEnvironmentRequest = Message<"service.v1.CreateEnvironmentRequest"> & {
   /**
-   * What is wanted of the environment. Unset: a blank one, running, on any runner
-   * of the organization.
+   * The desired state of the environment. Unset: a blank, running one on any
+   * runner of the organization.
    *
    * @generated from field: service.v1.EnvironmentSpec spec = 1;
    */
@@ -302,15 +301,15 @@ export declare type CreateEnvironmentRequest = Message<"service.v1.CreateEnviron
 
   /**
    * Id of the session that the environment belongs to, chosen by the caller.
-   * Empty: none.
+   * Empty: no session.
    *
    * @generated from field: string session_id = 3;
    */
   sessionId: string;
 
   /**
-   * Keys and values to attach, without meaning to the server. At most 32; keys
-   * of 1 to 128 characters, values of at most 512. Empty by default.
+   * Keys and values to attach, which the server does not interpret. At most 32;
+   * keys of 1 to 128 characters, values of at most 512. Empty by default.
    *
    * @generated from field: map<string, string> annotations = 4;
    */
@@ -344,7 +343,7 @@ export declare type CreateEnvironmentResponse = Message<"service.v1.CreateEnviro
 export declare const CreateEnvironmentResponseSchema: GenMessage<CreateEnvironmentResponse>;
 
 /**
- * The project to create an environment from, and what to do differently.
+ * The project to create an environment from, and the deviations from it.
  *
  * @generated from message service.v1.CreateEnvironmentFromProjectRequest
  */
@@ -357,8 +356,8 @@ export declare type CreateEnvironmentFromProjectRequest = Message<"service.v1.Cr
   projectId: string;
 
   /**
-   * What is wanted of the environment beyond the project: a field that is present
-   * here replaces the project's. Unset: all as the project says, running.
+   * The desired state of the environment beyond the project: a field that is
+   * present here replaces the project's. Unset: all as in the project, running.
    *
    * @generated from field: service.v1.EnvironmentSpec spec = 3;
    */
@@ -373,8 +372,9 @@ export declare type CreateEnvironmentFromProjectRequest = Message<"service.v1.Cr
   name?: string | undefined;
 
   /**
-   * Keys and values to attach; the project's own are not copied. At most 32; keys
-   * of 1 to 128 characters, values of at most 512. Empty by default.
+   * Keys and values to attach; the project's annotations are not copied. At
+   * most 32; keys of 1 to 128 characters, values of at most 512. Empty by
+   * default.
    *
    * @generated from field: map<string, string> annotations = 5;
    */
@@ -382,7 +382,7 @@ export declare type CreateEnvironmentFromProjectRequest = Message<"service.v1.Cr
 
   /**
    * Id of the session that the environment belongs to, chosen by the caller.
-   * Empty: none.
+   * Empty: no session.
    *
    * @generated from field: string session_id = 6;
    */
@@ -416,7 +416,7 @@ export declare type CreateEnvironmentFromProjectResponse = Message<"service.v1.C
 export declare const CreateEnvironmentFromProjectResponseSchema: GenMessage<CreateEnvironmentFromProjectResponse>;
 
 /**
- * Which environment to start.
+ * The environment to start.
  *
  * @generated from message service.v1.StartEnvironmentRequest
  */
@@ -436,7 +436,7 @@ export declare type StartEnvironmentRequest = Message<"service.v1.StartEnvironme
 export declare const StartEnvironmentRequestSchema: GenMessage<StartEnvironmentRequest>;
 
 /**
- * Nothing to say: the environment is wanted running.
+ * Empty: the desired phase is set.
  *
  * @generated from message service.v1.StartEnvironmentResponse
  */
@@ -450,7 +450,7 @@ export declare type StartEnvironmentResponse = Message<"service.v1.StartEnvironm
 export declare const StartEnvironmentResponseSchema: GenMessage<StartEnvironmentResponse>;
 
 /**
- * Which environment to stop.
+ * The environment to stop.
  *
  * @generated from message service.v1.StopEnvironmentRequest
  */
@@ -470,7 +470,7 @@ export declare type StopEnvironmentRequest = Message<"service.v1.StopEnvironment
 export declare const StopEnvironmentRequestSchema: GenMessage<StopEnvironmentRequest>;
 
 /**
- * Nothing to say: the environment is wanted stopped.
+ * Empty: the desired phase is set.
  *
  * @generated from message service.v1.StopEnvironmentResponse
  */
@@ -484,7 +484,7 @@ export declare type StopEnvironmentResponse = Message<"service.v1.StopEnvironmen
 export declare const StopEnvironmentResponseSchema: GenMessage<StopEnvironmentResponse>;
 
 /**
- * Which environment to delete.
+ * The environment to delete.
  *
  * @generated from message service.v1.DeleteEnvironmentRequest
  */
@@ -497,8 +497,8 @@ export declare type DeleteEnvironmentRequest = Message<"service.v1.DeleteEnviron
   environmentId: string;
 
   /**
-   * Whether to remove the environment at once, without waiting for its runner to
-   * clean up. False by default.
+   * Whether to remove the environment immediately, without waiting for its
+   * runner to clean up. False by default.
    *
    * @generated from field: bool force = 2;
    */
@@ -512,7 +512,7 @@ export declare type DeleteEnvironmentRequest = Message<"service.v1.DeleteEnviron
 export declare const DeleteEnvironmentRequestSchema: GenMessage<DeleteEnvironmentRequest>;
 
 /**
- * Nothing to say: the environment is removed, or wanted deleted.
+ * Empty: the environment is removed, or its deletion is desired.
  *
  * @generated from message service.v1.DeleteEnvironmentResponse
  */
@@ -526,7 +526,7 @@ export declare type DeleteEnvironmentResponse = Message<"service.v1.DeleteEnviro
 export declare const DeleteEnvironmentResponseSchema: GenMessage<DeleteEnvironmentResponse>;
 
 /**
- * What to change of an environment.
+ * The changes to an environment.
  *
  * @generated from message service.v1.UpdateEnvironmentRequest
  */
@@ -546,7 +546,7 @@ export declare type UpdateEnvironmentRequest = Message<"service.v1.UpdateEnviron
   metadata?: UpdateEnvironmentRequest_Metadata | undefined;
 
   /**
-   * What is wanted of it. Unset: unchanged.
+   * Its desired state. Unset: unchanged.
    *
    * @generated from field: optional service.v1.UpdateEnvironmentRequest.Spec spec = 3;
    */
@@ -566,8 +566,9 @@ export declare const UpdateEnvironmentRequestSchema: GenMessage<UpdateEnvironmen
  */
 export declare type UpdateEnvironmentRequest_Metadata = Message<"service.v1.UpdateEnvironmentRequest.Metadata"> & {
   /**
-   * Human readable name without control characters, at most 80; one of 81 to 128
-   * is refused for what an environment holds. Unset: unchanged.
+   * Human readable name without control characters, at most 80; an update to
+   * a name of 81 to 128 characters is rejected because environments hold at
+   * most 80. Unset: unchanged.
    *
    * @generated from field: optional string name = 1;
    */
@@ -601,7 +602,7 @@ export declare type UpdateEnvironmentRequest_Spec = Message<"service.v1.UpdateEn
   devcontainer?: UpdateEnvironmentRequest_DevContainer | undefined;
 
   /**
-   * When it is stopped without being asked. Unset: unchanged.
+   * When it is stopped automatically. Unset: unchanged.
    *
    * @generated from field: optional service.v1.UpdateEnvironmentRequest.Timeout timeout = 6;
    */
@@ -622,22 +623,22 @@ export declare type UpdateEnvironmentRequest_Spec = Message<"service.v1.UpdateEn
 export declare const UpdateEnvironmentRequest_SpecSchema: GenMessage<UpdateEnvironmentRequest_Spec>;
 
 /**
- * The part of an environment's content that can be changed. What it was filled
- * with stays.
+ * The part of an environment's content that can be changed. Its source
+ * cannot.
  *
  * @generated from message service.v1.UpdateEnvironmentRequest.Content
  */
 export declare type UpdateEnvironmentRequest_Content = Message<"service.v1.UpdateEnvironmentRequest.Content"> & {
   /**
-   * Distinguishes one filling of the environment from the next; kept as given.
-   * At most 128 characters. Unset: unchanged.
+   * Distinguishes successive contents of the environment; stored as given. At
+   * most 128 characters. Unset: unchanged.
    *
    * @generated from field: optional string session = 1;
    */
   session?: string | undefined;
 
   /**
-   * Name under which git commits are made; empty for the creator's. At most 255
+   * Author name of git commits; empty for the creator's. At most 255
    * characters. Unset: unchanged.
    *
    * @generated from field: optional string git_username = 3;
@@ -645,8 +646,8 @@ export declare type UpdateEnvironmentRequest_Content = Message<"service.v1.Updat
   gitUsername?: string | undefined;
 
   /**
-   * Mail address under which git commits are made; empty for the creator's. At
-   * most 320 characters. Unset: unchanged.
+   * Author email address of git commits; empty for the creator's. At most 320
+   * characters. Unset: unchanged.
    *
    * @generated from field: optional string git_email = 4;
    */
@@ -660,13 +661,13 @@ export declare type UpdateEnvironmentRequest_Content = Message<"service.v1.Updat
 export declare const UpdateEnvironmentRequest_ContentSchema: GenMessage<UpdateEnvironmentRequest_Content>;
 
 /**
- * The container that one develops in.
+ * The development container.
  *
  * @generated from message service.v1.UpdateEnvironmentRequest.DevContainer
  */
 export declare type UpdateEnvironmentRequest_DevContainer = Message<"service.v1.UpdateEnvironmentRequest.DevContainer"> & {
   /**
-   * Distinguishes one build of the container from the next; kept as given. At
+   * Distinguishes successive builds of the container; stored as given. At
    * most 128 characters. Unset: unchanged.
    *
    * @generated from field: optional string session = 1;
@@ -674,9 +675,9 @@ export declare type UpdateEnvironmentRequest_DevContainer = Message<"service.v1.
   session?: string | undefined;
 
   /**
-   * Path of the devcontainer file, relative to the repository's root: it must not
-   * begin with `/` nor have control characters; empty for the usual places. At
-   * most 1,024 characters. Unset: unchanged.
+   * Path of the devcontainer file, relative to the repository's root: it must
+   * not begin with `/` nor contain control characters; empty for the default
+   * locations. At most 1,024 characters. Unset: unchanged.
    *
    * @generated from field: optional string devcontainer_file_path = 2;
    */
@@ -690,15 +691,15 @@ export declare type UpdateEnvironmentRequest_DevContainer = Message<"service.v1.
 export declare const UpdateEnvironmentRequest_DevContainerSchema: GenMessage<UpdateEnvironmentRequest_DevContainer>;
 
 /**
- * When an environment is stopped without being asked.
+ * When an environment is stopped automatically.
  *
  * @generated from message service.v1.UpdateEnvironmentRequest.Timeout
  */
 export declare type UpdateEnvironmentRequest_Timeout = Message<"service.v1.UpdateEnvironmentRequest.Timeout"> & {
   /**
-   * How long nobody may be connected before the environment is stopped: 0s for
-   * without end, else at least 1800s and at most 315360000s (ten years). Unset:
-   * unchanged.
+   * How long the environment runs with nobody connected before it is stopped:
+   * 0s for no limit, else at least 1800s and at most 315360000s (ten years).
+   * Unset: unchanged.
    *
    * @generated from field: optional google.protobuf.Duration disconnected = 1;
    */
@@ -718,17 +719,17 @@ export declare const UpdateEnvironmentRequest_TimeoutSchema: GenMessage<UpdateEn
  */
 export declare type UpdateEnvironmentRequest_AutomationsFile = Message<"service.v1.UpdateEnvironmentRequest.AutomationsFile"> & {
   /**
-   * Distinguishes one reading of the file from the next; kept as given. At
-   * most 128 characters. Unset: unchanged.
+   * Distinguishes successive readings of the file; stored as given. At most
+   * 128 characters. Unset: unchanged.
    *
    * @generated from field: optional string session = 1;
    */
   session?: string | undefined;
 
   /**
-   * Path of the automations file, relative to the repository's root: it must not
-   * begin with `/` nor have control characters; empty for the usual place. At
-   * most 1,024 characters. Unset: unchanged.
+   * Path of the automations file, relative to the repository's root: it must
+   * not begin with `/` nor contain control characters; empty for the default
+   * location. At most 1,024 characters. Unset: unchanged.
    *
    * @generated from field: optional string automations_file_path = 2;
    */
@@ -742,7 +743,7 @@ export declare type UpdateEnvironmentRequest_AutomationsFile = Message<"service.
 export declare const UpdateEnvironmentRequest_AutomationsFileSchema: GenMessage<UpdateEnvironmentRequest_AutomationsFile>;
 
 /**
- * Nothing to say: the environment is changed.
+ * Empty: the environment is changed.
  *
  * @generated from message service.v1.UpdateEnvironmentResponse
  */
@@ -756,7 +757,7 @@ export declare type UpdateEnvironmentResponse = Message<"service.v1.UpdateEnviro
 export declare const UpdateEnvironmentResponseSchema: GenMessage<UpdateEnvironmentResponse>;
 
 /**
- * Which environment to archive.
+ * The environment to archive.
  *
  * @generated from message service.v1.ArchiveEnvironmentRequest
  */
@@ -776,7 +777,7 @@ export declare type ArchiveEnvironmentRequest = Message<"service.v1.ArchiveEnvir
 export declare const ArchiveEnvironmentRequestSchema: GenMessage<ArchiveEnvironmentRequest>;
 
 /**
- * Nothing to say: the environment is archived.
+ * Empty: the environment is archived.
  *
  * @generated from message service.v1.ArchiveEnvironmentResponse
  */
@@ -790,7 +791,7 @@ export declare type ArchiveEnvironmentResponse = Message<"service.v1.ArchiveEnvi
 export declare const ArchiveEnvironmentResponseSchema: GenMessage<ArchiveEnvironmentResponse>;
 
 /**
- * Which environment to take out of the archive.
+ * The environment to unarchive.
  *
  * @generated from message service.v1.UnarchiveEnvironmentRequest
  */
@@ -810,7 +811,7 @@ export declare type UnarchiveEnvironmentRequest = Message<"service.v1.UnarchiveE
 export declare const UnarchiveEnvironmentRequestSchema: GenMessage<UnarchiveEnvironmentRequest>;
 
 /**
- * Nothing to say: the environment is not archived.
+ * Empty: the environment is not archived.
  *
  * @generated from message service.v1.UnarchiveEnvironmentResponse
  */
@@ -824,7 +825,7 @@ export declare type UnarchiveEnvironmentResponse = Message<"service.v1.Unarchive
 export declare const UnarchiveEnvironmentResponseSchema: GenMessage<UnarchiveEnvironmentResponse>;
 
 /**
- * Whose changes to return.
+ * The environment whose changes to return.
  *
  * @generated from message service.v1.GetEnvironmentChangesRequest
  */
@@ -837,8 +838,8 @@ export declare type GetEnvironmentChangesRequest = Message<"service.v1.GetEnviro
   environmentId: string;
 
   /**
-   * Whether the runner looks at the working trees first. False: what it has
-   * reported last.
+   * Whether the runner inspects the working trees first. False: returns its
+   * last report.
    *
    * @generated from field: bool refresh = 2;
    */
@@ -852,7 +853,7 @@ export declare type GetEnvironmentChangesRequest = Message<"service.v1.GetEnviro
 export declare const GetEnvironmentChangesRequestSchema: GenMessage<GetEnvironmentChangesRequest>;
 
 /**
- * What has changed.
+ * The changes in an environment.
  *
  * @generated from message service.v1.GetEnvironmentChangesResponse
  */
@@ -872,7 +873,7 @@ export declare type GetEnvironmentChangesResponse = Message<"service.v1.GetEnvir
 export declare const GetEnvironmentChangesResponseSchema: GenMessage<GetEnvironmentChangesResponse>;
 
 /**
- * Which diff to return.
+ * The diff to return.
  *
  * @generated from message service.v1.GetEnvironmentDiffRequest
  */
@@ -885,14 +886,14 @@ export declare type GetEnvironmentDiffRequest = Message<"service.v1.GetEnvironme
   environmentId: string;
 
   /**
-   * What to compare with. Unspecified: with what was checked out.
+   * The base to compare with. Unspecified: the state that was checked out.
    *
    * @generated from field: service.v1.DiffBase base = 2;
    */
   base: DiffBase;
 
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 3;
    */
@@ -920,7 +921,7 @@ export declare const GetEnvironmentDiffRequestSchema: GenMessage<GetEnvironmentD
  */
 export declare type GetEnvironmentDiffResponse = Message<"service.v1.GetEnvironmentDiffResponse"> & {
   /**
-   * Where the diff goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -934,22 +935,23 @@ export declare type GetEnvironmentDiffResponse = Message<"service.v1.GetEnvironm
   files: EnvironmentFileDiff[];
 
   /**
-   * Names the state that is shown, 64 hexadecimal digits: it is the same on all
-   * pages of one state, and another when any file of the diff differs.
+   * Identifies the state that is shown, 64 hexadecimal digits: the same on all
+   * pages of one state, and different when any file of the diff differs.
    *
    * @generated from field: string digest = 3;
    */
   digest: string;
 
   /**
-   * When the runner looked at the working trees.
+   * When the runner inspected the working trees.
    *
    * @generated from field: google.protobuf.Timestamp refreshed_at = 4;
    */
   refreshedAt?: Timestamp | undefined;
 
   /**
-   * Number of files that differ and are on no page, since more than 2,000 do.
+   * Number of files that differ and are on no page because more than 2,000
+   * differ.
    *
    * @generated from field: int32 files_left_out = 5;
    */
@@ -963,7 +965,7 @@ export declare type GetEnvironmentDiffResponse = Message<"service.v1.GetEnvironm
 export declare const GetEnvironmentDiffResponseSchema: GenMessage<GetEnvironmentDiffResponse>;
 
 /**
- * Whose connections to list.
+ * The environment whose connections to list.
  *
  * @generated from message service.v1.ListEnvironmentConnectionsRequest
  */
@@ -976,7 +978,7 @@ export declare type ListEnvironmentConnectionsRequest = Message<"service.v1.List
   environmentId: string;
 
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 2;
    */
@@ -996,7 +998,7 @@ export declare const ListEnvironmentConnectionsRequestSchema: GenMessage<ListEnv
  */
 export declare type ListEnvironmentConnectionsResponse = Message<"service.v1.ListEnvironmentConnectionsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -1010,7 +1012,7 @@ export declare type ListEnvironmentConnectionsResponse = Message<"service.v1.Lis
   connections: EnvironmentConnection[];
 
   /**
-   * True if there were more than are kept, which are on no page.
+   * Whether there were more connections than are kept; those are on no page.
    *
    * @generated from field: bool left_out = 3;
    */
@@ -1024,7 +1026,7 @@ export declare type ListEnvironmentConnectionsResponse = Message<"service.v1.Lis
 export declare const ListEnvironmentConnectionsResponseSchema: GenMessage<ListEnvironmentConnectionsResponse>;
 
 /**
- * What to push, and where to.
+ * What to push, and where.
  *
  * @generated from message service.v1.PushEnvironmentBranchRequest
  */
@@ -1046,24 +1048,24 @@ export declare type PushEnvironmentBranchRequest = Message<"service.v1.PushEnvir
   folder?: string | undefined;
 
   /**
-   * The branch. Empty: one that is named after the agent run in the environment, or
-   * after the environment. At most 255 characters.
+   * The branch. Empty: a branch named after the agent run in the environment,
+   * or after the environment. At most 255 characters.
    *
    * @generated from field: string branch = 3;
    */
   branch: string;
 
   /**
-   * Message of the commit that is made of changes that are not committed, with the
-   * caller as its author; nothing in the environment changes. Empty: such changes
-   * have the call fail. At most 20,000 characters.
+   * Message of the commit that is made from uncommitted changes, with the
+   * caller as its author; nothing in the environment changes. Empty:
+   * uncommitted changes fail the call. At most 20,000 characters.
    *
    * @generated from field: string commit_message = 4;
    */
   commitMessage: string;
 
   /**
-   * Whether the branch may lose commits, where the rules allow it.
+   * Whether the branch may lose commits, if the rules allow it.
    *
    * @generated from field: bool force = 5;
    */
@@ -1077,7 +1079,7 @@ export declare type PushEnvironmentBranchRequest = Message<"service.v1.PushEnvir
 export declare const PushEnvironmentBranchRequestSchema: GenMessage<PushEnvironmentBranchRequest>;
 
 /**
- * What has become of the push.
+ * The state of the push.
  *
  * @generated from message service.v1.PushEnvironmentBranchResponse
  */
@@ -1146,15 +1148,15 @@ export declare type OpenPullRequestRequest = Message<"service.v1.OpenPullRequest
   title: string;
 
   /**
-   * What the pull request says. Unset: the first message of the agent run. At most
-   * 20,000 characters.
+   * Description of the pull request. Unset: the first message of the agent run.
+   * At most 20,000 characters.
    *
    * @generated from field: optional string body = 7;
    */
   body?: string | undefined;
 
   /**
-   * The branch that the pull request is meant for. Empty: the one that the
+   * The target branch of the pull request. Empty: the branch that the
    * repository was checked out at, or the remote's default branch. At most 255
    * characters.
    *
@@ -1163,7 +1165,7 @@ export declare type OpenPullRequestRequest = Message<"service.v1.OpenPullRequest
   base: string;
 
   /**
-   * Whether it is opened as a draft.
+   * Whether to open it as a draft.
    *
    * @generated from field: bool draft = 9;
    */
@@ -1177,7 +1179,7 @@ export declare type OpenPullRequestRequest = Message<"service.v1.OpenPullRequest
 export declare const OpenPullRequestRequestSchema: GenMessage<OpenPullRequestRequest>;
 
 /**
- * What has become of the push, and the pull request.
+ * The state of the push, and the pull request.
  *
  * @generated from message service.v1.OpenPullRequestResponse
  */
@@ -1190,7 +1192,8 @@ export declare type OpenPullRequestResponse = Message<"service.v1.OpenPullReques
   push?: EnvironmentPush | undefined;
 
   /**
-   * The pull request. Unset while the push goes on, or waits for an approval.
+   * The pull request. Unset while the push is in progress or waits for an
+   * approval.
    *
    * @generated from field: service.v1.FollowedPullRequest pull_request = 2;
    */
@@ -1204,7 +1207,7 @@ export declare type OpenPullRequestResponse = Message<"service.v1.OpenPullReques
 export declare const OpenPullRequestResponseSchema: GenMessage<OpenPullRequestResponse>;
 
 /**
- * Which folder to list.
+ * The folder to list.
  *
  * @generated from message service.v1.ListEnvironmentFilesRequest
  */
@@ -1218,15 +1221,15 @@ export declare type ListEnvironmentFilesRequest = Message<"service.v1.ListEnviro
 
   /**
    * The folder's path in the environment, with `/`, without `.`, `..` and empty
-   * names. Empty: the environment's own folder, which holds its repositories. At
-   * most 4,096 characters.
+   * names. Empty: the environment's own folder, which contains its
+   * repositories. At most 4,096 characters.
    *
    * @generated from field: string path = 2;
    */
   path: string;
 
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 3;
    */
@@ -1246,7 +1249,7 @@ export declare const ListEnvironmentFilesRequestSchema: GenMessage<ListEnvironme
  */
 export declare type ListEnvironmentFilesResponse = Message<"service.v1.ListEnvironmentFilesResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -1260,7 +1263,8 @@ export declare type ListEnvironmentFilesResponse = Message<"service.v1.ListEnvir
   files: EnvironmentFile[];
 
   /**
-   * Number of entries that are on no page, since the folder has more than 50,000.
+   * Number of entries that are on no page because the folder has more than
+   * 50,000.
    *
    * @generated from field: int32 files_left_out = 3;
    */
@@ -1274,7 +1278,7 @@ export declare type ListEnvironmentFilesResponse = Message<"service.v1.ListEnvir
 export declare const ListEnvironmentFilesResponseSchema: GenMessage<ListEnvironmentFilesResponse>;
 
 /**
- * What to read.
+ * The part of a file to read.
  *
  * @generated from message service.v1.ReadEnvironmentFileRequest
  */
@@ -1302,8 +1306,8 @@ export declare type ReadEnvironmentFileRequest = Message<"service.v1.ReadEnviron
   offset: bigint;
 
   /**
-   * Most bytes of the file to read, 0 to 1,048,576. 0, the default, means
-   * 1,048,576.
+   * Maximum number of bytes to read from the file, 0 to 1,048,576. 0, the
+   * default, means 1,048,576.
    *
    * @generated from field: int32 max_bytes = 4;
    */
@@ -1330,15 +1334,15 @@ export declare type ReadEnvironmentFileResponse = Message<"service.v1.ReadEnviro
   file?: EnvironmentFile | undefined;
 
   /**
-   * The part, with its secrets masked, so that it may have another length than what
-   * it was read from.
+   * The part, with its secrets masked; its length may therefore differ from the
+   * part that was read.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * The offset of the part that follows; 0 when there is none.
+   * The offset of the next part; 0 when there is none.
    *
    * @generated from field: int64 next_offset = 3;
    */
@@ -1353,12 +1357,13 @@ export declare const ReadEnvironmentFileResponseSchema: GenMessage<ReadEnvironme
 
 /**
  * Manages the environments of the caller's organization. The operations record
- * what is wanted; runners bring it about, and an environment's status says how
- * far they are. Every operation answers unauthenticated without a valid token,
- * permission_denied to a blocked account or to a read-only token that asks for a
- * change, invalid_argument when the request breaks a rule of its message, and
- * not_found for a resource that is absent or of another organization. Ids are
- * taken in either letter case and answered in lower case.
+ * the desired state; runners bring it about, and an environment's status shows
+ * their progress. Every operation returns unauthenticated without a valid
+ * token, permission_denied to a blocked account or to a read-only token that
+ * requests a change, invalid_argument when the request violates a rule of its
+ * message, and not_found for a resource that does not exist or belongs to
+ * another organization. Ids are accepted in either letter case and returned in
+ * lower case.
  *
  * @generated from service service.v1.EnvironmentService
  */
@@ -1379,8 +1384,8 @@ export declare const EnvironmentService: GenService<{
   /**
    * Lists the organization's environments by id ascending (order of creation)
    * unless `sort` says otherwise. Callable by every member and service account
-   * of the organization, and by a runner for those on it; others match nothing
-   * then. Errors: invalid_argument for a page token of another query.
+   * of the organization, and by a runner, which gets only its own environments.
+   * Errors: invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.EnvironmentService.ListEnvironments
    */
@@ -1390,14 +1395,14 @@ export declare const EnvironmentService: GenService<{
     output: typeof ListEnvironmentsResponseSchema;
   },
   /**
-   * Creates an environment and returns it at once, in
-   * ENVIRONMENT_PHASE_CREATING, before any runner has taken it on. Callable by
-   * every member and service account of the organization. Errors:
-   * invalid_argument when another phase than running or stopped is desired;
-   * not_found when the environment class, the security policy or the workflow
-   * execution action is absent; failed_precondition when the class is disabled,
-   * when the security policy cannot be assigned, or when a policy of the
-   * organization forbids it.
+   * Creates an environment and returns it immediately in
+   * ENVIRONMENT_PHASE_CREATING, before a runner is assigned. Callable by every
+   * member and service account of the organization. Errors: invalid_argument
+   * when the desired phase is neither running nor stopped; not_found when the
+   * environment class, the security policy or the workflow execution action
+   * does not exist; failed_precondition when the class is disabled, when the
+   * security policy cannot be assigned, or when a policy of the organization
+   * forbids it.
    *
    * @generated from rpc service.v1.EnvironmentService.CreateEnvironment
    */
@@ -1407,16 +1412,16 @@ export declare const EnvironmentService: GenService<{
     output: typeof CreateEnvironmentResponseSchema;
   },
   /**
-   * Creates an environment as a project describes it and returns it at once, in
-   * ENVIRONMENT_PHASE_CREATING. The project's initializer, the first of its
-   * environment classes by order and its devcontainer and automations file
-   * paths are copied; later changes of the project do not reach the
-   * environment. Callable by every member and service account of the
-   * organization. Errors: not_found when the project or an environment class
-   * named in the request is absent; invalid_argument when another phase than
-   * running or stopped is desired; failed_precondition when the project is
-   * pending deletion, when the class is disabled, when the security policy
-   * cannot be assigned, or when a policy of the organization forbids it.
+   * Creates an environment from a project and returns it immediately in
+   * ENVIRONMENT_PHASE_CREATING. Copies the project's initializer, the first of
+   * its environment classes by order and its devcontainer and automations file
+   * paths; later changes of the project do not affect the environment. Callable
+   * by every member and service account of the organization. Errors: not_found
+   * when the project or an environment class named in the request does not
+   * exist; invalid_argument when the desired phase is neither running nor
+   * stopped; failed_precondition when the project is pending deletion, when the
+   * class is disabled, when the security policy cannot be assigned, or when a
+   * policy of the organization forbids it.
    *
    * @generated from rpc service.v1.EnvironmentService.CreateEnvironmentFromProject
    */
@@ -1427,11 +1432,11 @@ export declare const EnvironmentService: GenService<{
   },
   /**
    * Sets an environment's desired phase to ENVIRONMENT_PHASE_RUNNING and
-   * returns without waiting for it; an environment that was archived is so no
-   * more. Callable by administrators of the organization and by the
-   * environment's creator. Errors: permission_denied for everybody else in it;
+   * returns without waiting for it. An archived environment is unarchived.
+   * Callable by administrators of the organization and by the environment's
+   * creator. Errors: permission_denied for everyone else in the organization;
    * not_found; failed_precondition when its deletion is already desired, when
-   * it belongs to an action of a workflow that waits for an approval, or when a
+   * it belongs to a workflow action that waits for an approval, or when a
    * policy of the organization forbids it.
    *
    * @generated from rpc service.v1.EnvironmentService.StartEnvironment
@@ -1443,11 +1448,10 @@ export declare const EnvironmentService: GenService<{
   },
   /**
    * Sets an environment's desired phase to ENVIRONMENT_PHASE_STOPPED and
-   * returns without waiting for it. Agent runs that work in it are stopped, and
-   * have failed. Callable by administrators of the
-   * organization and by the environment's creator. Errors: permission_denied
-   * for everybody else in it; not_found; failed_precondition when its deletion
-   * is already desired.
+   * returns without waiting for it. Agent runs in it are stopped and fail.
+   * Callable by administrators of the organization and by the environment's
+   * creator. Errors: permission_denied for everyone else in the organization;
+   * not_found; failed_precondition when its deletion is already desired.
    *
    * @generated from rpc service.v1.EnvironmentService.StopEnvironment
    */
@@ -1459,10 +1463,10 @@ export declare const EnvironmentService: GenService<{
   /**
    * Deletes an environment: sets its desired phase to ENVIRONMENT_PHASE_DELETED
    * and returns without waiting for its runner, which cleans up first. An
-   * environment that no runner ever took on is removed at once. Agent runs that
-   * work in it are stopped, and have failed. To repeat the
-   * call is harmless. Callable by administrators of the organization and by the
-   * environment's creator. Errors: permission_denied for everybody else in it;
+   * environment that was never assigned to a runner is removed immediately.
+   * Agent runs in it are stopped and fail. Repeating the call is harmless.
+   * Callable by administrators of the organization and by the environment's
+   * creator. Errors: permission_denied for everyone else in the organization;
    * not_found, also after the removal.
    *
    * @generated from rpc service.v1.EnvironmentService.DeleteEnvironment
@@ -1473,15 +1477,15 @@ export declare const EnvironmentService: GenService<{
     output: typeof DeleteEnvironmentResponseSchema;
   },
   /**
-   * Changes the name of an environment, and what is wanted of it; what the request
-   * leaves unset stays. A changed devcontainer or automations file, author or
-   * timeout holds for what a runner takes on from then on: a start of the
-   * environment, or an agent execution in one that runs. A request that changes
-   * nothing leaves no trace. Callable by administrators of the organization and by
-   * the environment's creator. Errors: permission_denied for everybody else in it;
-   * not_found; invalid_argument for a name of more than 80 characters;
-   * failed_precondition when its deletion is already desired, or when a policy of
-   * the organization forbids the timeout.
+   * Changes the name and the desired state of an environment. Fields that are
+   * unset stay unchanged. A changed devcontainer or automations file, author or
+   * timeout takes effect with the next work that a runner takes on: a start of
+   * the environment, or an agent execution in a running one. A request that
+   * changes nothing has no effect. Callable by administrators of the
+   * organization and by the environment's creator. Errors: permission_denied
+   * for everyone else in the organization; not_found; invalid_argument for a
+   * name of more than 80 characters; failed_precondition when its deletion is
+   * already desired, or when a policy of the organization forbids the timeout.
    *
    * @generated from rpc service.v1.EnvironmentService.UpdateEnvironment
    */
@@ -1491,13 +1495,13 @@ export declare const EnvironmentService: GenService<{
     output: typeof UpdateEnvironmentResponseSchema;
   },
   /**
-   * Archives a stopped environment: its content stays, and the policy
-   * `deleteArchivedEnvironmentsAfter` counts from now on. To repeat the call is
-   * harmless, and does not restart that time. Callable by administrators of the
-   * organization and by the environment's creator. Errors: permission_denied for
-   * everybody else in it; not_found; failed_precondition when the environment is
-   * not stopped, when its deletion is already desired, or when it belongs to an
-   * action of a workflow that waits for an approval.
+   * Archives a stopped environment. Its content is kept, and the time of the
+   * policy `deleteArchivedEnvironmentsAfter` starts. Repeating the call is
+   * harmless and does not restart that time. Callable by administrators of the
+   * organization and by the environment's creator. Errors: permission_denied
+   * for everyone else in the organization; not_found; failed_precondition when
+   * the environment is not stopped, when its deletion is already desired, or
+   * when it belongs to a workflow action that waits for an approval.
    *
    * @generated from rpc service.v1.EnvironmentService.ArchiveEnvironment
    */
@@ -1507,10 +1511,10 @@ export declare const EnvironmentService: GenService<{
     output: typeof ArchiveEnvironmentResponseSchema;
   },
   /**
-   * Takes an environment out of the archive; it stays stopped, and counts as
-   * stopped from now on for `archiveEnvironmentsAfter`. To repeat the call is
-   * harmless. Callable by administrators of the organization and by the
-   * environment's creator. Errors: permission_denied for everybody else in it;
+   * Unarchives an environment. It stays stopped, and the time of
+   * `archiveEnvironmentsAfter` restarts. Repeating the call is harmless.
+   * Callable by administrators of the organization and by the environment's
+   * creator. Errors: permission_denied for everyone else in the organization;
    * not_found; failed_precondition when its deletion is already desired.
    *
    * @generated from rpc service.v1.EnvironmentService.UnarchiveEnvironment
@@ -1521,11 +1525,12 @@ export declare const EnvironmentService: GenService<{
     output: typeof UnarchiveEnvironmentResponseSchema;
   },
   /**
-   * Lists environment classes by id ascending (order of creation), as
-   * RunnerConfigurationService's operation of the same name does: with
-   * `filter.canCreateEnvironments` those that the caller may create environments
-   * of. Callable by every member and service account of the organization, and by a
-   * runner for its own. Errors: invalid_argument for a page token of another query.
+   * Lists environment classes by id ascending (order of creation), like
+   * RunnerConfigurationService's operation of the same name. With
+   * `filter.canCreateEnvironments`, it returns only classes that the caller may
+   * create environments of. Callable by every member and service account of the
+   * organization, and by a runner for its own. Errors: invalid_argument for a
+   * page token of another query.
    *
    * @generated from rpc service.v1.EnvironmentService.ListEnvironmentClasses
    */
@@ -1535,16 +1540,16 @@ export declare const EnvironmentService: GenService<{
     output: typeof ListEnvironmentClassesResponseSchema;
   },
   /**
-   * Returns what has changed in an environment's repositories, as its runner has
-   * reported it last: after each turn of an agent and each step of an action, and
-   * on demand (`refresh`). It stays readable after the environment is gone, as long
-   * as an agent run or an action of a workflow belongs to it. Callable by those who
-   * may read an agent run in the environment, by the environment's creator and by
-   * administrators of the organization. Errors: permission_denied for everybody
-   * else in it; not_found, also when nothing was reported yet; with `refresh`
-   * failed_precondition (ENVIRONMENT_UNREACHABLE) when the runner cannot be asked,
-   * or does not answer within 30 seconds, and resource_exhausted for too many
-   * questions at the same time.
+   * Returns the changes in an environment's repositories, as its runner last
+   * reported them: after each agent turn and each step of an action, and on
+   * demand (`refresh`). They stay readable after the environment is deleted, as
+   * long as an agent run or a workflow action belongs to it. Callable by those
+   * who may read an agent run in the environment, by the environment's creator
+   * and by administrators of the organization. Errors: permission_denied for
+   * everyone else in the organization; not_found, also when nothing was
+   * reported yet; with `refresh` failed_precondition (ENVIRONMENT_UNREACHABLE)
+   * when the runner is unreachable or does not answer within 30 seconds, and
+   * resource_exhausted for too many concurrent questions.
    *
    * @generated from rpc service.v1.EnvironmentService.GetEnvironmentChanges
    */
@@ -1554,16 +1559,16 @@ export declare const EnvironmentService: GenService<{
     output: typeof GetEnvironmentChangesResponseSchema;
   },
   /**
-   * Returns a page of the files that differ, each with its patch, in the order of
-   * their repositories and paths. What a page shows is of one state, which its
-   * digest names; a page token of a state that is there no more goes on at the same
-   * place of the present one. At most 4 MiB of an environment are kept: patches
-   * that do not fit are left out, and the counts of the summary hold all the same.
-   * Against a commit, the runner compares now, for each page. Callable as
-   * GetEnvironmentChanges. Errors: as GetEnvironmentChanges; invalid_argument for a
-   * page token of another query, and for a commit together with a base; with a
-   * commit not_found when no repository of the environment has it, and those of
-   * ListEnvironmentFiles.
+   * Returns a page of the files that differ, each with its patch, in the order
+   * of their repositories and paths. A page shows a single state, which its
+   * digest identifies; a page token of a state that no longer exists continues
+   * at the same position of the present one. At most 4 MiB are kept for an
+   * environment: patches that do not fit are omitted, but the counts of the
+   * summary include them. Against a commit, the runner compares again for each
+   * page. Callable as GetEnvironmentChanges. Errors: as GetEnvironmentChanges;
+   * invalid_argument for a page token of another query, and for a commit
+   * together with a base; with a commit not_found when no repository of the
+   * environment has it, and the errors of ListEnvironmentFiles.
    *
    * @generated from rpc service.v1.EnvironmentService.GetEnvironmentDiff
    */
@@ -1573,13 +1578,14 @@ export declare const EnvironmentService: GenService<{
     output: typeof GetEnvironmentDiffResponseSchema;
   },
   /**
-   * Lists the connections that the commands of isolated work in an environment have
-   * asked for, in the order in which its runner has reported them: every one that was
-   * refused, and with the policy `egress.recordAllowed` every one that was allowed.
-   * At most 1,000 of each are kept of an environment, the first ones. They stay
-   * readable after the environment is gone, as long as an agent run or an action of a
-   * workflow belongs to it. Callable as GetEnvironmentChanges. Errors:
-   * permission_denied; not_found; invalid_argument for a page token of another query.
+   * Lists the connections that commands of isolated work in an environment
+   * requested, in the order in which its runner reported them: every refused
+   * connection and, with the policy `egress.recordAllowed`, every allowed one.
+   * Only the first 1,000 of each are kept for an environment. They stay
+   * readable after the environment is deleted, as long as an agent run or a
+   * workflow action belongs to it. Callable as GetEnvironmentChanges. Errors:
+   * permission_denied; not_found; invalid_argument for a page token of another
+   * query.
    *
    * @generated from rpc service.v1.EnvironmentService.ListEnvironmentConnections
    */
@@ -1589,21 +1595,22 @@ export declare const EnvironmentService: GenService<{
     output: typeof ListEnvironmentConnectionsResponseSchema;
   },
   /**
-   * Pushes what is in a repository of an environment to a branch of the remote
-   * that the repository was made from, with the caller's own credential for that
-   * host. The branch is created or fast-forwarded; it is never the remote's default
-   * branch, and never loses commits, unless `agentPolicy.pushRules` allows that.
-   * Where the rules ask, nothing is pushed yet: the answer names the approval that
-   * others have to give, and the same call carries it out then. To repeat the call
-   * is harmless: a branch that has the commit stays as it is. It waits for the
-   * runner for 50 seconds at most, and answers then that the push goes on, for the
-   * same call to go on waiting. Callable by administrators of the organization and by the
-   * environment's creator. Errors: permission_denied for everybody else in it;
-   * not_found; failed_precondition when the rules deny it, when people have denied
-   * it, when the repository has changes that are not committed and the request has
-   * no message for them, when the caller has no credential for the host, when the
-   * remote or the branch does not take it, and when the runner cannot be asked;
-   * invalid_argument for a name that git allows no branch.
+   * Pushes the content of a repository in an environment to a branch of its
+   * remote, with the caller's own credential for that host. The branch is
+   * created or fast-forwarded; it is never the remote's default branch, and
+   * never loses commits, unless `agentPolicy.pushRules` allows that. When the
+   * rules require an approval, nothing is pushed yet: the response names the
+   * approval, and repeating the call once it is given carries out the push.
+   * Repeating the call is harmless: a branch that already has the commit is
+   * unchanged. The call waits for the runner for at most 50 seconds, then
+   * returns that the push is in progress; repeat it to continue waiting.
+   * Callable by administrators of the organization and by the environment's
+   * creator. Errors: permission_denied for everyone else in the organization;
+   * not_found; failed_precondition when the rules or people deny it, when the
+   * repository has uncommitted changes and the request has no message for them,
+   * when the caller has no credential for the host, when the remote or the
+   * branch rejects it, and when the runner is unreachable; invalid_argument for
+   * an invalid branch name.
    *
    * @generated from rpc service.v1.EnvironmentService.PushEnvironmentBranch
    */
@@ -1613,12 +1620,12 @@ export declare const EnvironmentService: GenService<{
     output: typeof PushEnvironmentBranchResponseSchema;
   },
   /**
-   * Pushes as PushEnvironmentBranch does, and opens a pull request for the branch,
-   * at a host of GitHub's, GitLab's or Gitea's form. One that is open for the
-   * branch already stays as it is and is answered. It is followed from then on:
-   * ListPullRequests shows its state. Callable as PushEnvironmentBranch.
-   * Errors: as PushEnvironmentBranch; failed_precondition too when the host opens
-   * none.
+   * Pushes as PushEnvironmentBranch does, and opens a pull request for the
+   * branch at a host that is compatible with GitHub, GitLab or Gitea. If a pull
+   * request for the branch is already open, it is returned unchanged. Its state
+   * is tracked from then on: see ListPullRequests. Callable as
+   * PushEnvironmentBranch. Errors: as PushEnvironmentBranch;
+   * failed_precondition also when the host opens no pull request.
    *
    * @generated from rpc service.v1.EnvironmentService.OpenPullRequest
    */
@@ -1628,15 +1635,15 @@ export declare const EnvironmentService: GenService<{
     output: typeof OpenPullRequestResponseSchema;
   },
   /**
-   * Lists what is in a folder of an environment now, but for what belongs to git,
-   * by the bytes of the names; its runner is asked for each page. Secrets are
-   * masked, and no link is followed. Callable as GetEnvironmentChanges. Errors:
-   * permission_denied; not_found, also for a folder that is not there;
-   * invalid_argument for a path that leads through a link, to no folder or to what
-   * is not shown, and for a page token of another query; failed_precondition
-   * (ENVIRONMENT_UNREACHABLE) when the runner cannot be asked, or does not answer
-   * within 10 seconds, 30 for a diff; resource_exhausted for too many questions at
-   * the same time.
+   * Lists the present content of a folder in an environment, without git's own
+   * files, by the bytes of the names. Its runner is queried for each page.
+   * Secrets are masked, and links are not followed. Callable as
+   * GetEnvironmentChanges. Errors: permission_denied; not_found, also for a
+   * folder that does not exist; invalid_argument for a path that leads through
+   * a link, is no folder or is not shown, and for a page token of another
+   * query; failed_precondition (ENVIRONMENT_UNREACHABLE) when the runner is
+   * unreachable or does not answer within 10 seconds, 30 for a diff;
+   * resource_exhausted for too many concurrent questions.
    *
    * @generated from rpc service.v1.EnvironmentService.ListEnvironmentFiles
    */
@@ -1646,10 +1653,10 @@ export declare const EnvironmentService: GenService<{
     output: typeof ListEnvironmentFilesResponseSchema;
   },
   /**
-   * Reads a part of a file of an environment as it is now, with its secrets masked.
-   * What belongs to git is not shown, no link is followed, and what is no file has
-   * no content. Callable as GetEnvironmentChanges. Errors: as ListEnvironmentFiles,
-   * of a file.
+   * Reads a part of a file of an environment in its present state, with secrets
+   * masked. Git's own files are not shown, links are not followed, and entries
+   * that are no files have no content. Callable as GetEnvironmentChanges.
+   * Errors: as ListEnvironmentFiles, for a file.
    *
    * @generated from rpc service.v1.EnvironmentService.ReadEnvironmentFile
    */

@@ -331,12 +331,13 @@ export const ReadEnvironmentFileResponseSchema = /*@__PURE__*/
 
 /**
  * Manages the environments of the caller's organization. The operations record
- * what is wanted; runners bring it about, and an environment's status says how
- * far they are. Every operation answers unauthenticated without a valid token,
- * permission_denied to a blocked account or to a read-only token that asks for a
- * change, invalid_argument when the request breaks a rule of its message, and
- * not_found for a resource that is absent or of another organization. Ids are
- * taken in either letter case and answered in lower case.
+ * the desired state; runners bring it about, and an environment's status shows
+ * their progress. Every operation returns unauthenticated without a valid
+ * token, permission_denied to a blocked account or to a read-only token that
+ * requests a change, invalid_argument when the request violates a rule of its
+ * message, and not_found for a resource that does not exist or belongs to
+ * another organization. Ids are accepted in either letter case and returned in
+ * lower case.
  *
  * @generated from service service.v1.EnvironmentService
  */

@@ -254,9 +254,9 @@ export enum ErrorReason {
 
   /**
    * The security policy cannot be enforced in environments, and so cannot be
-   * assigned. Code failed_precondition. Metadata: `security_policy_id`; `field`,
-   * the path in the policy of what cannot be enforced, in JSON names; `problem`,
-   * what is wrong with it, to be read by people.
+   * assigned. Code failed_precondition. Metadata: `security_policy_id`;
+   * `field`, the path in the policy of what cannot be enforced, in JSON names;
+   * `problem`, what is wrong with it, for people to read.
    *
    * @generated from enum value: ERROR_REASON_SECURITY_POLICY_UNASSIGNABLE = 25;
    */

@@ -320,14 +320,14 @@ export declare const ResourceTypeSchema: GenEnum<ResourceType>;
  */
 export enum AuditLogEntryKind {
   /**
-   * Never answered.
+   * Never returned.
    *
    * @generated from enum value: AUDIT_LOG_ENTRY_KIND_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Never answered. Deprecated: use AUDIT_LOG_ENTRY_KIND_ENVIRONMENT_VETO.
+   * Never returned. Deprecated: use AUDIT_LOG_ENTRY_KIND_ENVIRONMENT_VETO.
    *
    * @generated from enum value: AUDIT_LOG_ENTRY_KIND_AGENT_SECURITY_EXEC_BLOCKED = 1 [deprecated = true];
    * @deprecated
@@ -335,7 +335,7 @@ export enum AuditLogEntryKind {
   AGENT_SECURITY_EXEC_BLOCKED = 1,
 
   /**
-   * Never answered. Deprecated: use AUDIT_LOG_ENTRY_KIND_ENVIRONMENT_VETO.
+   * Never returned. Deprecated: use AUDIT_LOG_ENTRY_KIND_ENVIRONMENT_VETO.
    *
    * @generated from enum value: AUDIT_LOG_ENTRY_KIND_AGENT_SECURITY_EXEC_AUDITED = 2 [deprecated = true];
    * @deprecated
@@ -357,7 +357,7 @@ export enum AuditLogEntryKind {
   CREDENTIAL_ACCESS = 4,
 
   /**
-   * The kernel controls of an environment acted. Never answered yet, since no
+   * The kernel controls of an environment acted. Never returned yet, since no
    * environment reports it.
    *
    * @generated from enum value: AUDIT_LOG_ENTRY_KIND_ENVIRONMENT_VETO = 5;

@@ -15,13 +15,13 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_event_service: GenFile;
 
 /**
- * Which entries of the audit trail to list.
+ * The entries of the audit trail to list.
  *
  * @generated from message service.v1.ListAuditLogsRequest
  */
 export declare type ListAuditLogsRequest = Message<"service.v1.ListAuditLogsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -129,7 +129,7 @@ export declare type ListAuditLogsResponse = Message<"service.v1.ListAuditLogsRes
   entries: ListAuditLogsResponse_AuditLogEntry[];
 
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 2;
    */
@@ -297,7 +297,7 @@ export declare type ListAuditLogsResponse_AuditLogEntry_Change = Message<"servic
 export declare const ListAuditLogsResponse_AuditLogEntry_ChangeSchema: GenMessage<ListAuditLogsResponse_AuditLogEntry_Change>;
 
 /**
- * Which entry of the audit trail to return.
+ * The entry of the audit trail to return.
  *
  * @generated from message service.v1.GetAuditLogRequest
  */
@@ -522,10 +522,10 @@ export declare type WatchEventsResponse_HistoryPruned = Message<"service.v1.Watc
 export declare const WatchEventsResponse_HistoryPrunedSchema: GenMessage<WatchEventsResponse_HistoryPruned>;
 
 /**
- * Reports what happened in the caller's organization. Every operation answers
- * unauthenticated without a valid token, permission_denied to a blocked account,
- * and invalid_argument when the request breaks a rule of its message. Ids are
- * taken in either letter case and answered in lower case.
+ * Reports what happened in the caller's organization. Every operation returns
+ * unauthenticated without a valid token, permission_denied to a blocked
+ * account, and invalid_argument when the request violates a rule of its
+ * message. Ids are accepted in either letter case and returned in lower case.
  *
  * @generated from service service.v1.EventService
  */

@@ -296,7 +296,7 @@ export declare const EventFormatSchema: GenEnum<EventFormat>;
  */
 export enum EventSubscriptionState {
   /**
-   * Never answered.
+   * Never returned.
    *
    * @generated from enum value: EVENT_SUBSCRIPTION_STATE_UNSPECIFIED = 0;
    */
@@ -337,7 +337,7 @@ export declare const EventSubscriptionStateSchema: GenEnum<EventSubscriptionStat
  */
 export enum EventDeliveryState {
   /**
-   * Never answered. In a filter it matches nothing.
+   * Never returned. In a filter it matches nothing.
    *
    * @generated from enum value: EVENT_DELIVERY_STATE_UNSPECIFIED = 0;
    */
@@ -384,7 +384,7 @@ export declare const EventDeliveryStateSchema: GenEnum<EventDeliveryState>;
  */
 export enum EventDeliveryVerdict {
   /**
-   * Never answered.
+   * Never returned.
    *
    * @generated from enum value: EVENT_DELIVERY_VERDICT_UNSPECIFIED = 0;
    */

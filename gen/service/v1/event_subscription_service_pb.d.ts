@@ -87,7 +87,7 @@ export declare type CreateEventSubscriptionResponse = Message<"service.v1.Create
 export declare const CreateEventSubscriptionResponseSchema: GenMessage<CreateEventSubscriptionResponse>;
 
 /**
- * Which subscription to return.
+ * The subscription to return.
  *
  * @generated from message service.v1.GetEventSubscriptionRequest
  */
@@ -127,13 +127,13 @@ export declare type GetEventSubscriptionResponse = Message<"service.v1.GetEventS
 export declare const GetEventSubscriptionResponseSchema: GenMessage<GetEventSubscriptionResponse>;
 
 /**
- * Which page of the subscriptions to list.
+ * The subscriptions to list.
  *
  * @generated from message service.v1.ListEventSubscriptionsRequest
  */
 export declare type ListEventSubscriptionsRequest = Message<"service.v1.ListEventSubscriptionsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -153,7 +153,7 @@ export declare const ListEventSubscriptionsRequestSchema: GenMessage<ListEventSu
  */
 export declare type ListEventSubscriptionsResponse = Message<"service.v1.ListEventSubscriptionsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -251,7 +251,7 @@ export declare type UpdateEventSubscriptionResponse = Message<"service.v1.Update
 export declare const UpdateEventSubscriptionResponseSchema: GenMessage<UpdateEventSubscriptionResponse>;
 
 /**
- * Which subscription to delete.
+ * The subscription to delete.
  *
  * @generated from message service.v1.DeleteEventSubscriptionRequest
  */
@@ -333,13 +333,13 @@ export declare type RotateEventSubscriptionSecretResponse = Message<"service.v1.
 export declare const RotateEventSubscriptionSecretResponseSchema: GenMessage<RotateEventSubscriptionSecretResponse>;
 
 /**
- * Which entries of a ledger to list.
+ * The entries of a ledger to list.
  *
  * @generated from message service.v1.ListEventDeliveriesRequest
  */
 export declare type ListEventDeliveriesRequest = Message<"service.v1.ListEventDeliveriesRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -393,7 +393,7 @@ export declare const ListEventDeliveriesRequest_FilterSchema: GenMessage<ListEve
  */
 export declare type ListEventDeliveriesResponse = Message<"service.v1.ListEventDeliveriesResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -454,14 +454,15 @@ export declare type RedeliverEventResponse = Message<"service.v1.RedeliverEventR
 export declare const RedeliverEventResponseSchema: GenMessage<RedeliverEventResponse>;
 
 /**
- * Manages the subscriptions of the caller's organization, by which its events are
- * sent to addresses outside. Administrators of the organization alone may call
- * it, since they may read every event. Every operation answers unauthenticated
- * without a valid token, permission_denied to everybody else, to a blocked
- * account and to a read-only token that asks for a change, invalid_argument when
- * the request breaks a rule of its message, and not_found for a resource that is
- * absent or of another organization. Ids are taken in either letter case and
- * answered in lower case.
+ * Manages the subscriptions of the caller's organization, by which its events
+ * are sent to addresses outside. Administrators of the organization alone may
+ * call it, since they may read every event. Every operation returns
+ * unauthenticated without a valid token, permission_denied to everybody else,
+ * to a blocked account and to a read-only token that requests a change,
+ * invalid_argument when the request violates a rule of its message, and
+ * not_found for a resource that does not exist or belongs to another
+ * organization. Ids are accepted in either letter case and returned in lower
+ * case.
  *
  * @generated from service service.v1.EventSubscriptionService
  */

@@ -133,14 +133,15 @@ export const RedeliverEventResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_event_subscription_service, 15);
 
 /**
- * Manages the subscriptions of the caller's organization, by which its events are
- * sent to addresses outside. Administrators of the organization alone may call
- * it, since they may read every event. Every operation answers unauthenticated
- * without a valid token, permission_denied to everybody else, to a blocked
- * account and to a read-only token that asks for a change, invalid_argument when
- * the request breaks a rule of its message, and not_found for a resource that is
- * absent or of another organization. Ids are taken in either letter case and
- * answered in lower case.
+ * Manages the subscriptions of the caller's organization, by which its events
+ * are sent to addresses outside. Administrators of the organization alone may
+ * call it, since they may read every event. Every operation returns
+ * unauthenticated without a valid token, permission_denied to everybody else,
+ * to a blocked account and to a read-only token that requests a change,
+ * invalid_argument when the request violates a rule of its message, and
+ * not_found for a resource that does not exist or belongs to another
+ * organization. Ids are accepted in either letter case and returned in lower
+ * case.
  *
  * @generated from service service.v1.EventSubscriptionService
  */

@@ -78,7 +78,7 @@ export declare type CreateGroupResponse = Message<"service.v1.CreateGroupRespons
 export declare const CreateGroupResponseSchema: GenMessage<CreateGroupResponse>;
 
 /**
- * Which group to return.
+ * The group to return.
  *
  * @generated from message service.v1.GetGroupRequest
  */
@@ -142,13 +142,13 @@ export declare type GetGroupResponse = Message<"service.v1.GetGroupResponse"> & 
 export declare const GetGroupResponseSchema: GenMessage<GetGroupResponse>;
 
 /**
- * Which groups to list.
+ * The groups to list.
  *
  * @generated from message service.v1.ListGroupsRequest
  */
 export declare type ListGroupsRequest = Message<"service.v1.ListGroupsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -176,8 +176,8 @@ export declare const ListGroupsRequestSchema: GenMessage<ListGroupsRequest>;
  */
 export declare type ListGroupsRequest_Filter = Message<"service.v1.ListGroupsRequest.Filter"> & {
   /**
-   * Only groups with this text in their name or id. Letter case is disregarded
-   * by Unicode's simple case folding. At most 256 characters.
+   * Only groups with this text in their name or id. Letter case is ignored by
+   * Unicode's simple case folding. At most 256 characters.
    *
    * @generated from field: string search = 1;
    */
@@ -254,7 +254,7 @@ export declare const ListGroupsRequest_Filter_ExcludeAssignedToResourceSchema: G
  */
 export declare type ListGroupsResponse = Message<"service.v1.ListGroupsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -338,7 +338,7 @@ export declare type UpdateGroupResponse = Message<"service.v1.UpdateGroupRespons
 export declare const UpdateGroupResponseSchema: GenMessage<UpdateGroupResponse>;
 
 /**
- * Which group to delete.
+ * The group to delete.
  *
  * @generated from message service.v1.DeleteGroupRequest
  */
@@ -358,7 +358,7 @@ export declare type DeleteGroupRequest = Message<"service.v1.DeleteGroupRequest"
 export declare const DeleteGroupRequestSchema: GenMessage<DeleteGroupRequest>;
 
 /**
- * Nothing to say: the group is deleted.
+ * Empty: the group is deleted.
  *
  * @generated from message service.v1.DeleteGroupResponse
  */
@@ -419,7 +419,7 @@ export declare type CreateMembershipResponse = Message<"service.v1.CreateMembers
 export declare const CreateMembershipResponseSchema: GenMessage<CreateMembershipResponse>;
 
 /**
- * Which membership to delete.
+ * The membership to delete.
  *
  * @generated from message service.v1.DeleteMembershipRequest
  */
@@ -439,7 +439,7 @@ export declare type DeleteMembershipRequest = Message<"service.v1.DeleteMembersh
 export declare const DeleteMembershipRequestSchema: GenMessage<DeleteMembershipRequest>;
 
 /**
- * Nothing to say: the membership is deleted.
+ * Empty: the membership is deleted.
  *
  * @generated from message service.v1.DeleteMembershipResponse
  */
@@ -453,7 +453,7 @@ export declare type DeleteMembershipResponse = Message<"service.v1.DeleteMembers
 export declare const DeleteMembershipResponseSchema: GenMessage<DeleteMembershipResponse>;
 
 /**
- * Which membership to return.
+ * The membership to return.
  *
  * @generated from message service.v1.GetMembershipRequest
  */
@@ -500,13 +500,13 @@ export declare type GetMembershipResponse = Message<"service.v1.GetMembershipRes
 export declare const GetMembershipResponseSchema: GenMessage<GetMembershipResponse>;
 
 /**
- * Which memberships to list.
+ * The memberships to list.
  *
  * @generated from message service.v1.ListMembershipsRequest
  */
 export declare type ListMembershipsRequest = Message<"service.v1.ListMembershipsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -541,8 +541,8 @@ export declare const ListMembershipsRequestSchema: GenMessage<ListMembershipsReq
 export declare type ListMembershipsRequest_Filter = Message<"service.v1.ListMembershipsRequest.Filter"> & {
   /**
    * Only members with this text in their name or, of users, their e-mail
-   * address. Letter case is disregarded by Unicode's simple case folding. At
-   * most 256 characters.
+   * address. Letter case is ignored by Unicode's simple case folding. At most
+   * 256 characters.
    *
    * @generated from field: string search = 1;
    */
@@ -562,7 +562,7 @@ export declare const ListMembershipsRequest_FilterSchema: GenMessage<ListMembers
  */
 export declare type ListMembershipsResponse = Message<"service.v1.ListMembershipsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -692,7 +692,7 @@ export declare type UpdateRoleAssignmentResponse = Message<"service.v1.UpdateRol
 export declare const UpdateRoleAssignmentResponseSchema: GenMessage<UpdateRoleAssignmentResponse>;
 
 /**
- * Which assignment to delete.
+ * The assignment to delete.
  *
  * @generated from message service.v1.DeleteRoleAssignmentRequest
  */
@@ -712,7 +712,7 @@ export declare type DeleteRoleAssignmentRequest = Message<"service.v1.DeleteRole
 export declare const DeleteRoleAssignmentRequestSchema: GenMessage<DeleteRoleAssignmentRequest>;
 
 /**
- * Nothing to say: the assignment is deleted.
+ * Empty: the assignment is deleted.
  *
  * @generated from message service.v1.DeleteRoleAssignmentResponse
  */
@@ -726,13 +726,13 @@ export declare type DeleteRoleAssignmentResponse = Message<"service.v1.DeleteRol
 export declare const DeleteRoleAssignmentResponseSchema: GenMessage<DeleteRoleAssignmentResponse>;
 
 /**
- * Which assignments to list.
+ * The assignments to list.
  *
  * @generated from message service.v1.ListRoleAssignmentsRequest
  */
 export declare type ListRoleAssignmentsRequest = Message<"service.v1.ListRoleAssignmentsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -767,7 +767,7 @@ export declare const ListRoleAssignmentsRequestSchema: GenMessage<ListRoleAssign
  */
 export declare type ListRoleAssignmentsResponse = Message<"service.v1.ListRoleAssignmentsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -789,11 +789,12 @@ export declare const ListRoleAssignmentsResponseSchema: GenMessage<ListRoleAssig
 
 /**
  * Manages the groups of the caller's organization and their members. Every
- * operation answers unauthenticated without a valid token, permission_denied to
- * a blocked account or to a read-only token that asks for a change,
- * invalid_argument when the request breaks a rule of its message, and not_found
- * for a resource that is absent or of another organization. Ids are taken in
- * either letter case and answered in lower case.
+ * operation returns unauthenticated without a valid token, permission_denied to
+ * a blocked account or to a read-only token that requests a change,
+ * invalid_argument when the request violates a rule of its message, and
+ * not_found for a resource that does not exist or belongs to another
+ * organization. Ids are accepted in either letter case and returned in lower
+ * case.
  *
  * @generated from service service.v1.GroupService
  */

@@ -17,15 +17,15 @@ export declare const file_service_v1_identity: GenFile;
  */
 export declare type Subject = Message<"service.v1.Subject"> & {
   /**
-   * Id of the subject, a UUID; its kind is `principal`. Empty when the subject
-   * is not known.
+   * Id of the subject, a UUID; `principal` says its kind. Empty when the
+   * subject is not known.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What `id` is the id of.
+   * The kind of subject that `id` identifies.
    *
    * @generated from field: service.v1.Principal principal = 2;
    */
@@ -80,14 +80,14 @@ export enum Principal {
   ENVIRONMENT = 4,
 
   /**
-   * A service account: a member of an organization that is no person.
+   * A service account: a non-human member of an organization.
    *
    * @generated from enum value: PRINCIPAL_SERVICE_ACCOUNT = 5;
    */
   SERVICE_ACCOUNT = 5,
 
   /**
-   * A program that creates and looks after runners.
+   * A program that creates and manages runners.
    *
    * @generated from enum value: PRINCIPAL_RUNNER_MANAGER = 6;
    */

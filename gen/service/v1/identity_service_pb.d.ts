@@ -12,7 +12,7 @@ import type { Subject } from "./identity_pb.js";
 export declare const file_service_v1_identity_service: GenFile;
 
 /**
- * Nothing to say: the token identifies the caller.
+ * Empty: the token identifies the caller.
  *
  * @generated from message service.v1.GetAuthenticatedIdentityRequest
  */
@@ -32,7 +32,7 @@ export declare const GetAuthenticatedIdentityRequestSchema: GenMessage<GetAuthen
  */
 export declare type GetAuthenticatedIdentityResponse = Message<"service.v1.GetAuthenticatedIdentityResponse"> & {
   /**
-   * The caller. With a personal access token: the user that it belongs to.
+   * The caller. For a personal access token, the user that it belongs to.
    *
    * @generated from field: service.v1.Subject subject = 1;
    */
@@ -53,7 +53,7 @@ export declare type GetAuthenticatedIdentityResponse = Message<"service.v1.GetAu
 export declare const GetAuthenticatedIdentityResponseSchema: GenMessage<GetAuthenticatedIdentityResponse>;
 
 /**
- * Identifies the caller. Answers unauthenticated without a valid token and
+ * Identifies the caller. Returns unauthenticated without a valid token and
  * permission_denied to a blocked account.
  *
  * @generated from service service.v1.IdentityService

@@ -26,7 +26,7 @@ export const GetAuthenticatedIdentityResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_identity_service, 1);
 
 /**
- * Identifies the caller. Answers unauthenticated without a valid token and
+ * Identifies the caller. Returns unauthenticated without a valid token and
  * permission_denied to a blocked account.
  *
  * @generated from service service.v1.IdentityService

@@ -1267,7 +1267,7 @@ export declare const CustomAgentEnvMappingSchema: GenMessage<CustomAgentEnvMappi
  */
 export enum OrganizationRole {
   /**
-   * Never answered. In a request that sets a role it is refused; in a filter it
+   * Never returned. In a request that sets a role it is refused; in a filter it
    * matches nothing, since every member has a role.
    *
    * @generated from enum value: ORGANIZATION_ROLE_UNSPECIFIED = 0;

@@ -39,7 +39,7 @@ export declare type CreateOrganizationRequest = Message<"service.v1.CreateOrgani
 export declare const CreateOrganizationRequestSchema: GenMessage<CreateOrganizationRequest>;
 
 /**
- * Carries the organization that was created.
+ * The organization that was created.
  *
  * @generated from message service.v1.CreateOrganizationResponse
  */
@@ -66,7 +66,7 @@ export declare type CreateOrganizationResponse = Message<"service.v1.CreateOrgan
 export declare const CreateOrganizationResponseSchema: GenMessage<CreateOrganizationResponse>;
 
 /**
- * Names the organization to answer.
+ * The organization to answer.
  *
  * @generated from message service.v1.GetOrganizationRequest
  */
@@ -86,7 +86,7 @@ export declare type GetOrganizationRequest = Message<"service.v1.GetOrganization
 export declare const GetOrganizationRequestSchema: GenMessage<GetOrganizationRequest>;
 
 /**
- * Carries the organization that was asked for.
+ * The organization that was asked for.
  *
  * @generated from message service.v1.GetOrganizationResponse
  */
@@ -106,13 +106,13 @@ export declare type GetOrganizationResponse = Message<"service.v1.GetOrganizatio
 export declare const GetOrganizationResponseSchema: GenMessage<GetOrganizationResponse>;
 
 /**
- * Which members to list, and how.
+ * The members to list, and how.
  *
  * @generated from message service.v1.ListMembersRequest
  */
 export declare type ListMembersRequest = Message<"service.v1.ListMembersRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -140,7 +140,7 @@ export declare type ListMembersRequest = Message<"service.v1.ListMembersRequest"
   sort?: ListMembersRequest_Sort | undefined;
 
   /**
-   * Asks for the number of matching members. Unset: it is not counted.
+   * Requests the number of matching members. Unset: not counted.
    *
    * @generated from field: service.v1.CountRequest count = 5;
    */
@@ -162,7 +162,7 @@ export declare const ListMembersRequestSchema: GenMessage<ListMembersRequest>;
 export declare type ListMembersRequest_Filter = Message<"service.v1.ListMembersRequest.Filter"> & {
   /**
    * Only members with this text in their full name, mail address or user id.
-   * Letter case is disregarded by Unicode's simple case folding. At most 256
+   * Letter case is ignored by Unicode's simple case folding. At most 256
    * characters.
    *
    * @generated from field: string search = 1;
@@ -226,8 +226,8 @@ export declare type ListMembersRequest_Sort = Message<"service.v1.ListMembersReq
 export declare const ListMembersRequest_SortSchema: GenMessage<ListMembersRequest_Sort>;
 
 /**
- * What members can be ordered by. Pages never repeat or leave out a member
- * while others come and go, as long as no name changes.
+ * What members can be ordered by. Pages never repeat or omit a member while
+ * others are created or removed, as long as no name changes.
  *
  * @generated from enum service.v1.ListMembersRequest.SortField
  */
@@ -274,7 +274,7 @@ export declare type ListMembersResponse = Message<"service.v1.ListMembersRespons
   pagination?: PaginationResponse | undefined;
 
   /**
-   * The members of this page, in the order asked for; none only when none
+   * The members of this page, in the requested order; none only when none
    * matches.
    *
    * @generated from field: repeated service.v1.OrganizationMember members = 2;
@@ -282,7 +282,7 @@ export declare type ListMembersResponse = Message<"service.v1.ListMembersRespons
   members: OrganizationMember[];
 
   /**
-   * How many members match; set only on the first page, when it was asked for.
+   * How many members match; set only on the first page, when requested.
    *
    * @generated from field: service.v1.CountResponse count = 3;
    */
@@ -344,7 +344,7 @@ export declare type SetRoleResponse = Message<"service.v1.SetRoleResponse"> & {
 export declare const SetRoleResponseSchema: GenMessage<SetRoleResponse>;
 
 /**
- * Names the member to remove.
+ * The member to remove.
  *
  * @generated from message service.v1.RemoveMemberRequest
  */
@@ -421,7 +421,7 @@ export declare type UpdateOrganizationRequest = Message<"service.v1.UpdateOrgani
 export declare const UpdateOrganizationRequestSchema: GenMessage<UpdateOrganizationRequest>;
 
 /**
- * Carries the organization after the change.
+ * The organization after the change.
  *
  * @generated from message service.v1.UpdateOrganizationResponse
  */
@@ -441,7 +441,7 @@ export declare type UpdateOrganizationResponse = Message<"service.v1.UpdateOrgan
 export declare const UpdateOrganizationResponseSchema: GenMessage<UpdateOrganizationResponse>;
 
 /**
- * Names the organization to invite to, and what the invite is good for.
+ * The organization to invite to, and what the invite is good for.
  *
  * @generated from message service.v1.CreateOrganizationInviteRequest
  */
@@ -483,7 +483,7 @@ export declare type CreateOrganizationInviteRequest = Message<"service.v1.Create
 export declare const CreateOrganizationInviteRequestSchema: GenMessage<CreateOrganizationInviteRequest>;
 
 /**
- * Carries the invite that was created.
+ * The invite that was created.
  *
  * @generated from message service.v1.CreateOrganizationInviteResponse
  */
@@ -523,7 +523,7 @@ export declare type GetOrganizationInviteRequest = Message<"service.v1.GetOrgani
 export declare const GetOrganizationInviteRequestSchema: GenMessage<GetOrganizationInviteRequest>;
 
 /**
- * Carries the invite that was asked for.
+ * The invite that was asked for.
  *
  * @generated from message service.v1.GetOrganizationInviteResponse
  */
@@ -634,7 +634,7 @@ export declare type JoinOrganizationRequest = Message<"service.v1.JoinOrganizati
 export declare const JoinOrganizationRequestSchema: GenMessage<JoinOrganizationRequest>;
 
 /**
- * Carries the membership.
+ * The membership.
  *
  * @generated from message service.v1.JoinOrganizationResponse
  */
@@ -708,7 +708,7 @@ export declare type GetOrganizationPoliciesRequest = Message<"service.v1.GetOrga
 export declare const GetOrganizationPoliciesRequestSchema: GenMessage<GetOrganizationPoliciesRequest>;
 
 /**
- * Carries the policies that are in force.
+ * The policies that are in force.
  *
  * @generated from message service.v1.GetOrganizationPoliciesResponse
  */
@@ -1310,7 +1310,7 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
   resources: PreviewOrganizationPoliciesResponse_Resource[];
 
   /**
-   * What the field would allow, to be read by people. Empty for what is done in
+   * What the field would allow, for people to read. Empty for what is done in
    * the background.
    *
    * @generated from field: string allowed = 7;
@@ -1503,7 +1503,7 @@ export declare type PreviewRetentionResponse_Kind = Message<"service.v1.PreviewR
 export declare const PreviewRetentionResponse_KindSchema: GenMessage<PreviewRetentionResponse_Kind>;
 
 /**
- * Names the organization whose figures are shown next to those of the server.
+ * The organization whose figures are shown next to those of the server.
  *
  * @generated from message service.v1.GetServerHealthRequest
  */
@@ -1665,10 +1665,10 @@ export declare const GetServerHealthResponse_FigureSchema: GenMessage<GetServerH
 
 /**
  * Manages organizations, their members and their policies. Every operation also
- * answers unauthenticated without a valid token, permission_denied to a blocked
- * account or to a read-only token that asks for a change, and invalid_argument
- * for a request that breaks a rule of its message. Ids are taken in either
- * letter case and answered in lower case.
+ * returns unauthenticated without a valid token, permission_denied to a blocked
+ * account or to a read-only token that requests a change, and invalid_argument
+ * for a request that violates a rule of its message. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.OrganizationService
  */
@@ -1681,7 +1681,7 @@ export declare const OrganizationService: GenService<{
    *
    * Users whose account the server's settings allow to create organizations may
    * call it, in whichever organization they are; the operator creates them on
-   * the command line. Errors: permission_denied for everybody else.
+   * the command line. Errors: permission_denied for everyone else.
    *
    * @generated from rpc service.v1.OrganizationService.CreateOrganization
    */
@@ -1867,9 +1867,9 @@ export declare const OrganizationService: GenService<{
    *
    * Only administrators of the organization may call it. Errors:
    * permission_denied for its other members; not_found when the organization,
-   * or the security policy or secret that the request names, is absent or in
-   * another organization; invalid_argument when the default editor would not be
-   * among the allowed ones, or when update_mask names no field;
+   * or the security policy or secret that the request names, does not exist or
+   * belongs to another organization; invalid_argument when the default editor
+   * would not be among the allowed ones, or when update_mask names no field;
    * failed_precondition when the security policy cannot be assigned, or
    * archive_environments_after is set for an organization that is not marked as
    * enterprise.

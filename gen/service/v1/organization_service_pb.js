@@ -74,8 +74,8 @@ export const ListMembersRequest_SortFieldSchema = /*@__PURE__*/
   enumDesc(file_service_v1_organization_service, 4, 0);
 
 /**
- * What members can be ordered by. Pages never repeat or leave out a member
- * while others come and go, as long as no name changes.
+ * What members can be ordered by. Pages never repeat or omit a member while
+ * others are created or removed, as long as no name changes.
  *
  * @generated from enum service.v1.ListMembersRequest.SortField
  */
@@ -343,10 +343,10 @@ export const GetServerHealthResponse_FigureSchema = /*@__PURE__*/
 
 /**
  * Manages organizations, their members and their policies. Every operation also
- * answers unauthenticated without a valid token, permission_denied to a blocked
- * account or to a read-only token that asks for a change, and invalid_argument
- * for a request that breaks a rule of its message. Ids are taken in either
- * letter case and answered in lower case.
+ * returns unauthenticated without a valid token, permission_denied to a blocked
+ * account or to a read-only token that requests a change, and invalid_argument
+ * for a request that violates a rule of its message. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.OrganizationService
  */

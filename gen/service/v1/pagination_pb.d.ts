@@ -11,24 +11,23 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_pagination: GenFile;
 
 /**
- * Asks a list operation for one page of its results. Left out altogether: the
- * first page, of the default size.
+ * Requests one page of a list. Unset: the first page, with the default size.
  *
  * @generated from message service.v1.PaginationRequest
  */
 export declare type PaginationRequest = Message<"service.v1.PaginationRequest"> & {
   /**
-   * Most results on the page, 0 to 100. 0, the default, means 25. A page may
-   * hold fewer and still not be the last.
+   * Maximum number of results on the page, 0 to 100. 0, the default, means 25.
+   * A page may have fewer results and still not be the last.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * The `next_token` of the page before; empty asks for the first page. A token
-   * is opaque and holds only for the operation, filter and sort that it was
-   * issued for (the page size may differ): with any other the answer is
+   * The `next_token` of the previous page; empty requests the first page. A
+   * token is opaque and valid only for the operation, filter and sort that it
+   * was issued for (the page size may differ); with any other the call returns
    * invalid_argument. At most 4,096 characters.
    *
    * @generated from field: string token = 2;
@@ -43,13 +42,13 @@ export declare type PaginationRequest = Message<"service.v1.PaginationRequest"> 
 export declare const PaginationRequestSchema: GenMessage<PaginationRequest>;
 
 /**
- * Says where a list goes on.
+ * Locates the next page of a list.
  *
  * @generated from message service.v1.PaginationResponse
  */
 export declare type PaginationResponse = Message<"service.v1.PaginationResponse"> & {
   /**
-   * Token that asks for the following page; empty when there is none.
+   * Token that requests the next page; empty on the last page.
    *
    * @generated from field: string next_token = 1;
    */
@@ -70,8 +69,8 @@ export declare const PaginationResponseSchema: GenMessage<PaginationResponse>;
 export declare type Sort = Message<"service.v1.Sort"> & {
   /**
    * Name of the field, one of those that the operation lists; any other is
-   * invalid_argument. Empty: the operation's default field. At most 255
-   * characters.
+   * rejected with invalid_argument. Empty: the operation's default field. At
+   * most 255 characters.
    *
    * @generated from field: string field = 1;
    */
@@ -105,14 +104,14 @@ export enum SortOrder {
   UNSPECIFIED = 0,
 
   /**
-   * Smallest, earliest or first in the alphabet at the top.
+   * Smallest, earliest or alphabetically first at the top.
    *
    * @generated from enum value: SORT_ORDER_ASC = 1;
    */
   ASC = 1,
 
   /**
-   * Largest, latest or last in the alphabet at the top.
+   * Largest, latest or alphabetically last at the top.
    *
    * @generated from enum value: SORT_ORDER_DESC = 2;
    */

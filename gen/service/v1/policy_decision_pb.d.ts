@@ -67,7 +67,7 @@ export declare type PolicyDecision = Message<"service.v1.PolicyDecision"> & {
   setAt?: Timestamp | undefined;
 
   /**
-   * What would have been allowed, to be read by people, such as `at most 3
+   * What would have been allowed, for people to read, such as `at most 3
    * running environments`.
    *
    * @generated from field: string allowed = 7;

@@ -68,13 +68,13 @@ export declare type CreatePrebuildResponse = Message<"service.v1.CreatePrebuildR
 export declare const CreatePrebuildResponseSchema: GenMessage<CreatePrebuildResponse>;
 
 /**
- * Which prebuilds to list.
+ * The prebuilds to list.
  *
  * @generated from message service.v1.ListPrebuildsRequest
  */
 export declare type ListPrebuildsRequest = Message<"service.v1.ListPrebuildsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -149,7 +149,7 @@ export declare const ListPrebuildsRequest_FilterSchema: GenMessage<ListPrebuilds
  */
 export declare type ListPrebuildsResponse = Message<"service.v1.ListPrebuildsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -170,7 +170,7 @@ export declare type ListPrebuildsResponse = Message<"service.v1.ListPrebuildsRes
 export declare const ListPrebuildsResponseSchema: GenMessage<ListPrebuildsResponse>;
 
 /**
- * Which prebuild to return.
+ * The prebuild to return.
  *
  * @generated from message service.v1.GetPrebuildRequest
  */
@@ -210,7 +210,7 @@ export declare type GetPrebuildResponse = Message<"service.v1.GetPrebuildRespons
 export declare const GetPrebuildResponseSchema: GenMessage<GetPrebuildResponse>;
 
 /**
- * Which prebuild to cancel.
+ * The prebuild to cancel.
  *
  * @generated from message service.v1.CancelPrebuildRequest
  */
@@ -250,7 +250,7 @@ export declare type CancelPrebuildResponse = Message<"service.v1.CancelPrebuildR
 export declare const CancelPrebuildResponseSchema: GenMessage<CancelPrebuildResponse>;
 
 /**
- * Which prebuild to delete.
+ * The prebuild to delete.
  *
  * @generated from message service.v1.DeletePrebuildRequest
  */
@@ -284,15 +284,16 @@ export declare type DeletePrebuildResponse = Message<"service.v1.DeletePrebuildR
 export declare const DeletePrebuildResponseSchema: GenMessage<DeletePrebuildResponse>;
 
 /**
- * Manages prebuilds: workspaces that runners prepare for a project's environments
- * ahead of their use. A project's schedule makes one a day for each class of its
- * prebuild configuration; CreatePrebuild makes one now. Of a project and a class the
- * newest completed prebuild is kept, and what failed or was cancelled until the next
- * one is made. Every operation answers unauthenticated without a valid token,
- * permission_denied to a blocked account or to a read-only token that asks for a
- * change, invalid_argument when the request breaks a rule of its message, and
- * not_found for a resource that is absent or of another organization. Ids are taken
- * in either letter case and answered in lower case.
+ * Manages prebuilds: workspaces that runners prepare for a project's
+ * environments ahead of their use. A project's schedule makes one a day for
+ * each class of its prebuild configuration; CreatePrebuild makes one now. Of a
+ * project and a class the newest completed prebuild is kept, and what failed or
+ * was cancelled until the next one is made. Every operation returns
+ * unauthenticated without a valid token, permission_denied to a blocked account
+ * or to a read-only token that requests a change, invalid_argument when the
+ * request violates a rule of its message, and not_found for a resource that
+ * does not exist or belongs to another organization. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.PrebuildService
  */

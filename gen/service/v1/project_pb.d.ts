@@ -15,30 +15,30 @@ export declare const file_service_v1_project: GenFile;
 
 /**
  * Whether, when and for which environment classes a project's environments are
- * built ahead of their use.
+ * built in advance.
  *
  * @generated from message service.v1.ProjectPrebuildConfiguration
  */
 export declare type ProjectPrebuildConfiguration = Message<"service.v1.ProjectPrebuildConfiguration"> & {
   /**
-   * Whether prebuilds are triggered; false by default, and then the other fields
-   * are kept without effect.
+   * Whether prebuilds are triggered; false by default. While false, the other
+   * fields are stored without effect.
    *
    * @generated from field: bool enabled = 1;
    */
   enabled: boolean;
 
   /**
-   * Ids of the environment classes that get prebuilds. Empty: none do. At most
-   * 30.
+   * Ids of the environment classes that get prebuilds. Empty: no class does. At
+   * most 30.
    *
    * @generated from field: repeated string environment_class_ids = 2;
    */
   environmentClassIds: string[];
 
   /**
-   * Longest time that one prebuild may take, 300s to 7200s. Unset in a request:
-   * 3600s, which is then what is stored.
+   * Maximum duration of one prebuild, 300s to 7200s. Unset in a request: 3600s
+   * is stored.
    *
    * @generated from field: google.protobuf.Duration timeout = 3;
    */
@@ -52,8 +52,8 @@ export declare type ProjectPrebuildConfiguration = Message<"service.v1.ProjectPr
   trigger?: PrebuildTrigger | undefined;
 
   /**
-   * Who runs the prebuilds, with whose source-control credentials the repository
-   * is cloned. Unset in a request: the project's creator, who is then what is
+   * Who runs the prebuilds. The repository is cloned with this subject's
+   * source-control credentials. Unset in a request: the project's creator is
    * stored.
    *
    * @generated from field: service.v1.Subject executor = 5;
@@ -96,7 +96,7 @@ export declare type Project = Message<"service.v1.Project"> & {
   metadata?: ProjectMetadata | undefined;
 
   /**
-   * What the project's environments are filled with.
+   * The source of the content of the project's environments.
    *
    * @generated from field: service.v1.EnvironmentInitializer initializer = 3;
    */
@@ -113,16 +113,16 @@ export declare type Project = Message<"service.v1.Project"> & {
   environmentClass?: ProjectEnvironmentClass | undefined;
 
   /**
-   * Path of the devcontainer file, relative to the repository's root. Empty: the
-   * usual places are searched.
+   * Path of the devcontainer file, relative to the repository's root. Empty:
+   * the default locations are searched.
    *
    * @generated from field: string devcontainer_file_path = 5;
    */
   devcontainerFilePath: string;
 
   /**
-   * Who has created environments from the project. Changes on its own, without
-   * `updated_at`.
+   * The subjects that have created environments from the project. Changes
+   * without affecting `updated_at`.
    *
    * @generated from field: service.v1.Project.UsedBy used_by = 6;
    */
@@ -130,16 +130,16 @@ export declare type Project = Message<"service.v1.Project"> & {
 
   /**
    * Path of the automations file, relative to the repository's root. Empty: the
-   * usual place is searched.
+   * default location is searched.
    *
    * @generated from field: string automations_file_path = 7;
    */
   automationsFilePath: string;
 
   /**
-   * What the project is, in technical terms and for programs that work on it.
-   * Carried by the answers of the operations that create and update projects;
-   * GetProject and ListProjects leave it empty.
+   * Technical description of the project, for programs that work on it.
+   * Returned by the operations that create and update projects; GetProject and
+   * ListProjects leave it empty.
    *
    * @generated from field: string technical_description = 8;
    */
@@ -153,16 +153,17 @@ export declare type Project = Message<"service.v1.Project"> & {
   prebuildConfiguration?: ProjectPrebuildConfiguration | undefined;
 
   /**
-   * What is wanted of the project: PROJECT_PHASE_DELETED from DeleteProject until
-   * it is removed, PROJECT_PHASE_ACTIVE before.
+   * The desired phase: PROJECT_PHASE_DELETED from DeleteProject until the
+   * project is removed, PROJECT_PHASE_ACTIVE before.
    *
    * @generated from field: service.v1.ProjectPhase desired_phase = 10;
    */
   desiredPhase: ProjectPhase;
 
   /**
-   * What the project's environments may run on, by `order` ascending; equal
-   * orders stay as they were given. Empty for a project that was given none.
+   * The classes that the project's environments may run on, by `order`
+   * ascending; entries with equal orders keep the order in which they were
+   * given. Empty if none were given.
    *
    * @generated from field: repeated service.v1.ProjectEnvironmentClass environment_classes = 11;
    */
@@ -183,7 +184,7 @@ export declare type Project = Message<"service.v1.Project"> & {
 export declare const ProjectSchema: GenMessage<Project>;
 
 /**
- * Who has used a project.
+ * The subjects that have used a project.
  *
  * @generated from message service.v1.Project.UsedBy
  */
@@ -197,8 +198,8 @@ export declare type Project_UsedBy = Message<"service.v1.Project.UsedBy"> & {
   totalSubjects: number;
 
   /**
-   * The last of these subjects, each once, whose latest environment is the most
-   * recent first. At most 10.
+   * The 10 subjects that most recently created an environment from the
+   * project, the most recent first; each appears once.
    *
    * @generated from field: repeated service.v1.Subject subjects = 4;
    */
@@ -218,8 +219,8 @@ export declare const Project_UsedBySchema: GenMessage<Project_UsedBy>;
  */
 export declare type RecommendedEditors = Message<"service.v1.RecommendedEditors"> & {
   /**
-   * The editors by alias, each with the versions of it that are recommended.
-   * Empty: no editor is. At most 20 editors; an alias has 1 to 128 characters.
+   * The editors by alias, each with its recommended versions. Empty: no editor
+   * is recommended. At most 20 editors; an alias has 1 to 128 characters.
    *
    * @generated from field: map<string, service.v1.EditorVersions> editors = 1;
    */
@@ -233,21 +234,21 @@ export declare type RecommendedEditors = Message<"service.v1.RecommendedEditors"
 export declare const RecommendedEditorsSchema: GenMessage<RecommendedEditors>;
 
 /**
- * One thing that a project's environments may run on.
+ * One option for where a project's environments may run.
  *
  * @generated from message service.v1.ProjectEnvironmentClass
  */
 export declare type ProjectEnvironmentClass = Message<"service.v1.ProjectEnvironmentClass"> & {
   /**
-   * Where environments run. An entry of UpdateProjectEnvironmentClasses that sets
-   * neither is refused.
+   * Where environments run. UpdateProjectEnvironmentClasses rejects an entry
+   * that sets neither.
    *
    * @generated from oneof service.v1.ProjectEnvironmentClass.environment_class
    */
   environmentClass: {
     /**
-     * Whether environments run on the local runner of the user who creates them.
-     * In a request only true is taken.
+     * Whether environments run on the local runner of the user who creates
+     * them. Requests accept only true.
      *
      * @generated from field: bool local_runner = 1;
      */
@@ -265,8 +266,8 @@ export declare type ProjectEnvironmentClass = Message<"service.v1.ProjectEnviron
   } | { case: undefined; value?: undefined };
 
   /**
-   * Priority of the entry: the lowest comes first. 0 by default; negative numbers
-   * are taken, and numbers need be neither distinct nor contiguous.
+   * Priority of the entry; the lowest comes first. 0 by default. Negative
+   * numbers are allowed, and numbers need be neither distinct nor contiguous.
    *
    * @generated from field: int32 order = 3;
    */
@@ -363,14 +364,15 @@ export declare type ProjectMetadata = Message<"service.v1.ProjectMetadata"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the project last changed; its creation at first.
+   * When the project was last changed; initially the time of its creation.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 5;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * Keys and values that the creator attached, without meaning to the server.
+   * Keys and values that the creator attached, which the server does not
+   * interpret.
    *
    * @generated from field: map<string, string> annotations = 6;
    */
@@ -405,7 +407,7 @@ export declare type EditorVersions = Message<"service.v1.EditorVersions"> & {
 export declare const EditorVersionsSchema: GenMessage<EditorVersions>;
 
 /**
- * What is wanted of a project.
+ * The desired phase of a project.
  *
  * @generated from enum service.v1.ProjectPhase
  */
@@ -425,9 +427,9 @@ export enum ProjectPhase {
   ACTIVE = 1,
 
   /**
-   * The project is pending deletion: its prebuilds are being cleaned up, it takes
-   * no changes and no new environments, and it is removed when no environment
-   * refers to it.
+   * The project is pending deletion. Its prebuilds are being cleaned up, it
+   * accepts no changes and no new environments, and it is removed once no
+   * environment refers to it.
    *
    * @generated from enum value: PROJECT_PHASE_DELETED = 2;
    */

@@ -84,7 +84,7 @@ export const ProjectPhaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_project, 0);
 
 /**
- * What is wanted of a project.
+ * The desired phase of a project.
  *
  * @generated from enum service.v1.ProjectPhase
  */

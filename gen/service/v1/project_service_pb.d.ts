@@ -23,43 +23,43 @@ export declare const file_service_v1_project_service: GenFile;
  */
 export declare type CreateProjectRequest = Message<"service.v1.CreateProjectRequest"> & {
   /**
-   * Human readable name, 1 to 80 characters without control characters. Need not
-   * be unique. Absent: the name of the repository that the initializer's first
-   * spec points to, which is the last segment of the URL's path without a closing
-   * `.git`, cut to 80 characters.
+   * Human readable name, 1 to 80 characters without control characters. Need
+   * not be unique. Absent: the name of the repository that the initializer's
+   * first spec points to, which is the last segment of the URL's path without a
+   * trailing `.git`, truncated to 80 characters.
    *
    * @generated from field: optional string name = 1;
    */
   name?: string | undefined;
 
   /**
-   * What the project's environments are filled with. Must be set.
+   * The source of the content of the project's environments. Must be set.
    *
    * @generated from field: service.v1.EnvironmentInitializer initializer = 2;
    */
   initializer?: EnvironmentInitializer | undefined;
 
   /**
-   * Path of the devcontainer file, relative to the repository's root: it must not
-   * begin with `/` nor have control characters. Empty, the default: the usual
-   * places are searched. At most 1,024 characters.
+   * Path of the devcontainer file, relative to the repository's root: it must
+   * not begin with `/` nor contain control characters. Empty, the default: the
+   * default locations are searched. At most 1,024 characters.
    *
    * @generated from field: string devcontainer_file_path = 4;
    */
   devcontainerFilePath: string;
 
   /**
-   * Path of the automations file, relative to the repository's root: it must not
-   * begin with `/` nor have control characters. Empty, the default: the usual
-   * place is searched. At most 1,024 characters.
+   * Path of the automations file, relative to the repository's root: it must
+   * not begin with `/` nor contain control characters. Empty, the default: the
+   * default location is searched. At most 1,024 characters.
    *
    * @generated from field: string automations_file_path = 5;
    */
   automationsFilePath: string;
 
   /**
-   * What the project is, in technical terms and for programs that work on it. At
-   * most 8,192 characters; empty by default.
+   * Technical description of the project, for programs that work on it. At most
+   * 8,192 characters; empty by default.
    *
    * @generated from field: string technical_description = 6;
    */
@@ -73,8 +73,8 @@ export declare type CreateProjectRequest = Message<"service.v1.CreateProjectRequ
   prebuildConfiguration?: ProjectPrebuildConfiguration | undefined;
 
   /**
-   * Keys and values to attach, without meaning to the server. At most 32; keys
-   * of 1 to 128 characters, values of at most 512. Empty by default.
+   * Keys and values to attach, which the server does not interpret. At most 32;
+   * keys of 1 to 128 characters, values of at most 512. Empty by default.
    *
    * @generated from field: map<string, string> annotations = 8;
    */
@@ -114,9 +114,9 @@ export declare const CreateProjectResponseSchema: GenMessage<CreateProjectRespon
  */
 export declare type CreateProjectsRequest = Message<"service.v1.CreateProjectsRequest"> & {
   /**
-   * 1 to 100 projects, created in this order. The rules of the elements are left
-   * out here on purpose: the service applies them to one element after the other,
-   * so that a bad element fails alone and not with the whole request.
+   * 1 to 100 projects, created in this order. The rules of the elements are
+   * deliberately not declared here: the service applies them to each element in
+   * turn, so that an invalid element does not fail the whole request.
    *
    * @generated from field: repeated service.v1.CreateProjectRequest projects = 1;
    */
@@ -130,7 +130,7 @@ export declare type CreateProjectsRequest = Message<"service.v1.CreateProjectsRe
 export declare const CreateProjectsRequestSchema: GenMessage<CreateProjectsRequest>;
 
 /**
- * What became of each element; every element is in one of the two lists.
+ * The outcome of each element; every element is in one of the two lists.
  *
  * @generated from message service.v1.CreateProjectsResponse
  */
@@ -178,7 +178,7 @@ export declare type CreateProjectsResponse_Failure = Message<"service.v1.CreateP
   name: string;
 
   /**
-   * Why it failed and what would help, to be read by people.
+   * Why it failed and what would help, for people to read.
    *
    * @generated from field: string error = 3;
    */
@@ -198,10 +198,10 @@ export declare const CreateProjectsResponse_FailureSchema: GenMessage<CreateProj
  */
 export declare type UpdateProjectsRequest = Message<"service.v1.UpdateProjectsRequest"> & {
   /**
-   * 1 to 100 updates, made in this order; a project may be named more than once.
-   * The rules of the elements are left out here on purpose: the service applies
-   * them to one element after the other, so that a bad element fails alone and
-   * not with the whole request.
+   * 1 to 100 updates, applied in this order; a project may be named more than
+   * once. The rules of the elements are deliberately not declared here: the
+   * service applies them to each element in turn, so that an invalid element
+   * does not fail the whole request.
    *
    * @generated from field: repeated service.v1.UpdateProjectRequest projects = 1;
    */
@@ -215,7 +215,7 @@ export declare type UpdateProjectsRequest = Message<"service.v1.UpdateProjectsRe
 export declare const UpdateProjectsRequestSchema: GenMessage<UpdateProjectsRequest>;
 
 /**
- * What became of each element; every element is in one of the two lists.
+ * The outcome of each element; every element is in one of the two lists.
  *
  * @generated from message service.v1.UpdateProjectsResponse
  */
@@ -263,7 +263,7 @@ export declare type UpdateProjectsResponse_Failure = Message<"service.v1.UpdateP
   projectId: string;
 
   /**
-   * Why it failed and what would help, to be read by people.
+   * Why it failed and what would help, for people to read.
    *
    * @generated from field: string error = 3;
    */
@@ -277,7 +277,7 @@ export declare type UpdateProjectsResponse_Failure = Message<"service.v1.UpdateP
 export declare const UpdateProjectsResponse_FailureSchema: GenMessage<UpdateProjectsResponse_Failure>;
 
 /**
- * The environment to make a project of.
+ * The environment to create a project from.
  *
  * @generated from message service.v1.CreateProjectFromEnvironmentRequest
  */
@@ -292,16 +292,16 @@ export declare type CreateProjectFromEnvironmentRequest = Message<"service.v1.Cr
   name?: string | undefined;
 
   /**
-   * Id of the environment that serves as the template; it stays as it is.
+   * Id of the environment that serves as the template; it is not changed.
    *
    * @generated from field: string environment_id = 2;
    */
   environmentId: string;
 
   /**
-   * Keys and values to attach to the project; the environment's own are not
-   * copied. At most 32; keys of 1 to 128 characters, values of at most 512. Empty
-   * by default.
+   * Keys and values to attach to the project; the environment's annotations are
+   * not copied. At most 32; keys of 1 to 128 characters, values of at most 512.
+   * Empty by default.
    *
    * @generated from field: map<string, string> annotations = 3;
    */
@@ -321,7 +321,7 @@ export declare const CreateProjectFromEnvironmentRequestSchema: GenMessage<Creat
  */
 export declare type CreateProjectFromEnvironmentResponse = Message<"service.v1.CreateProjectFromEnvironmentResponse"> & {
   /**
-   * The project, with one environment class at most: the environment's.
+   * The project, with at most one environment class: the environment's.
    *
    * @generated from field: service.v1.Project project = 1;
    */
@@ -335,7 +335,7 @@ export declare type CreateProjectFromEnvironmentResponse = Message<"service.v1.C
 export declare const CreateProjectFromEnvironmentResponseSchema: GenMessage<CreateProjectFromEnvironmentResponse>;
 
 /**
- * Which project to return.
+ * The project to return.
  *
  * @generated from message service.v1.GetProjectRequest
  */
@@ -355,7 +355,7 @@ export declare type GetProjectRequest = Message<"service.v1.GetProjectRequest"> 
 export declare const GetProjectRequestSchema: GenMessage<GetProjectRequest>;
 
 /**
- * The project that was asked for.
+ * The project that was requested.
  *
  * @generated from message service.v1.GetProjectResponse
  */
@@ -388,50 +388,50 @@ export declare type UpdateProjectRequest = Message<"service.v1.UpdateProjectRequ
   projectId: string;
 
   /**
-   * New name, 1 to 80 characters without control characters. Absent: the name
-   * stays.
+   * New name, 1 to 80 characters without control characters. Absent: unchanged.
    *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
-   * What environments are filled with from now on; replaces the stored
-   * initializer as a whole. Absent: it stays.
+   * The source of the content of new environments; replaces the stored
+   * initializer as a whole. Absent: unchanged.
    *
    * @generated from field: optional service.v1.EnvironmentInitializer initializer = 4;
    */
   initializer?: EnvironmentInitializer | undefined;
 
   /**
-   * New path of the devcontainer file, relative to the repository's root: it must
-   * not begin with `/` nor have control characters. Empty clears it; absent: it
-   * stays. At most 1,024 characters.
+   * New path of the devcontainer file, relative to the repository's root: it
+   * must not begin with `/` nor contain control characters. Empty clears it.
+   * Absent: unchanged. At most 1,024 characters.
    *
    * @generated from field: optional string devcontainer_file_path = 5;
    */
   devcontainerFilePath?: string | undefined;
 
   /**
-   * New path of the automations file, relative to the repository's root: it must
-   * not begin with `/` nor have control characters. Empty clears it; absent: it
-   * stays. At most 1,024 characters.
+   * New path of the automations file, relative to the repository's root: it
+   * must not begin with `/` nor contain control characters. Empty clears it.
+   * Absent: unchanged. At most 1,024 characters.
    *
    * @generated from field: optional string automations_file_path = 6;
    */
   automationsFilePath?: string | undefined;
 
   /**
-   * New technical description, at most 8,192 characters. Empty clears it; absent:
-   * it stays.
+   * New technical description, at most 8,192 characters. Empty clears it.
+   * Absent: unchanged.
    *
    * @generated from field: optional string technical_description = 7;
    */
   technicalDescription?: string | undefined;
 
   /**
-   * Replaces the stored configuration as a whole: what is unset in it takes its
-   * default. Absent: it stays. To switch prebuilds off, set `enabled` to false.
+   * Replaces the stored configuration as a whole: its unset fields take their
+   * defaults. Absent: unchanged. To switch prebuilds off, set `enabled` to
+   * false.
    *
    * @generated from field: optional service.v1.ProjectPrebuildConfiguration prebuild_configuration = 8;
    */
@@ -439,7 +439,7 @@ export declare type UpdateProjectRequest = Message<"service.v1.UpdateProjectRequ
 
   /**
    * Replaces the recommended editors as a whole; an empty message clears them.
-   * Absent: they stay.
+   * Absent: unchanged.
    *
    * @generated from field: optional service.v1.RecommendedEditors recommended_editors = 9;
    */
@@ -447,7 +447,7 @@ export declare type UpdateProjectRequest = Message<"service.v1.UpdateProjectRequ
 
   /**
    * Replaces the annotations as a whole; an empty message removes them. Absent:
-   * they stay.
+   * unchanged.
    *
    * @generated from field: service.v1.Annotations annotations = 1000;
    */
@@ -481,13 +481,13 @@ export declare type UpdateProjectResponse = Message<"service.v1.UpdateProjectRes
 export declare const UpdateProjectResponseSchema: GenMessage<UpdateProjectResponse>;
 
 /**
- * Which projects to list, and how.
+ * The projects to list, and how.
  *
  * @generated from message service.v1.ListProjectsRequest
  */
 export declare type ListProjectsRequest = Message<"service.v1.ListProjectsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -502,21 +502,22 @@ export declare type ListProjectsRequest = Message<"service.v1.ListProjectsReques
 
   /**
    * Order of the list, by one of two fields. `popularity`, the default, is a
-   * score of how many environments were created from the project and how lately,
-   * refreshed in the background (every 5 minutes unless the server is configured
-   * otherwise) and 0 for a project never used; it descends unless `order` says
-   * otherwise, and equal scores are ordered by id ascending, or descending when
-   * the scores ascend. `id`, the order of creation, ascends unless `order` says
-   * otherwise. By `id`, pages never repeat or leave out a project while others
-   * come and go; by `popularity`, only one whose score was refreshed in between
-   * may be repeated or left out.
+   * score of how many environments were created from the project and how
+   * recently. It is refreshed in the background (every 5 minutes unless the
+   * server is configured otherwise) and is 0 for a project that was never used.
+   * It sorts descending unless `order` says otherwise; equal scores are sorted
+   * by id in the opposite direction, so ascending by default. `id`, the order
+   * of creation, sorts ascending unless `order` says otherwise. By `id`, pages
+   * never repeat or omit a project while others are created or removed; by
+   * `popularity`, they may repeat or omit only a project whose score was
+   * refreshed in between.
    *
    * @generated from field: service.v1.Sort sort = 3;
    */
   sort?: Sort | undefined;
 
   /**
-   * Asks for the number of matching projects. Unset: it is not counted.
+   * Requests the number of matching projects. Unset: not counted.
    *
    * @generated from field: service.v1.CountRequest count = 4;
    */
@@ -544,10 +545,10 @@ export declare type ListProjectsRequest_Filter = Message<"service.v1.ListProject
   projectIds: string[];
 
   /**
-   * Only projects with this text in their name, in their id or in the name of a
-   * repository: the last segment of a remote URI's path without a closing
-   * `.git`. Letter case is disregarded by Unicode's simple case folding. At
-   * most 256 characters.
+   * Only projects with this text in their name, in their id or in the name of
+   * a repository: the last segment of a remote URI's path without a trailing
+   * `.git`. Letter case is ignored by Unicode's simple case folding. At most
+   * 256 characters.
    *
    * @generated from field: string search = 2;
    */
@@ -568,10 +569,11 @@ export declare type ListProjectsRequest_Filter = Message<"service.v1.ListProject
   runnerKinds: RunnerKind[];
 
   /**
-   * Only projects whose initializer has a spec with exactly one of these remote
-   * URIs. A remote that was given in the short form `git@host:owner/repo.git`
-   * is found under it and under `ssh://git@host/owner/repo.git`. At most 25;
-   * each is a URI, or whatever a remote URI may be, of at most 2,048 characters.
+   * Only projects whose initializer has a spec with exactly one of these
+   * remote URIs. A remote that was given in the short form
+   * `git@host:owner/repo.git` is found under it and under
+   * `ssh://git@host/owner/repo.git`. At most 25; each is a URI, or any other
+   * valid form of a remote URI, of at most 2,048 characters.
    *
    * @generated from field: repeated string spec_remote_uris = 5;
    */
@@ -585,9 +587,9 @@ export declare type ListProjectsRequest_Filter = Message<"service.v1.ListProject
   creatorIds: string[];
 
   /**
-   * Only projects with all of these annotations, key and value equal; they may
-   * have others besides. At most 32; keys of 1 to 128 characters, values of at
-   * most 512.
+   * Only projects that have all of these annotations, with equal keys and
+   * values; they may have others. At most 32; keys of 1 to 128 characters,
+   * values of at most 512.
    *
    * @generated from field: map<string, string> annotations = 7;
    */
@@ -607,14 +609,14 @@ export declare const ListProjectsRequest_FilterSchema: GenMessage<ListProjectsRe
  */
 export declare type ListProjectsResponse = Message<"service.v1.ListProjectsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
   pagination?: PaginationResponse | undefined;
 
   /**
-   * The projects of this page, in the order asked for, without their technical
+   * The projects of this page, in the requested order, without their technical
    * descriptions.
    *
    * @generated from field: repeated service.v1.Project projects = 2;
@@ -622,7 +624,7 @@ export declare type ListProjectsResponse = Message<"service.v1.ListProjectsRespo
   projects: Project[];
 
   /**
-   * How many projects match; set only on the first page, when it was asked for.
+   * How many projects match; set only on the first page, when requested.
    *
    * @generated from field: service.v1.CountResponse count = 3;
    */
@@ -636,7 +638,7 @@ export declare type ListProjectsResponse = Message<"service.v1.ListProjectsRespo
 export declare const ListProjectsResponseSchema: GenMessage<ListProjectsResponse>;
 
 /**
- * Which project to delete.
+ * The project to delete.
  *
  * @generated from message service.v1.DeleteProjectRequest
  */
@@ -656,7 +658,7 @@ export declare type DeleteProjectRequest = Message<"service.v1.DeleteProjectRequ
 export declare const DeleteProjectRequestSchema: GenMessage<DeleteProjectRequest>;
 
 /**
- * Nothing to say: the project is pending deletion.
+ * Empty: the project is pending deletion.
  *
  * @generated from message service.v1.DeleteProjectResponse
  */
@@ -676,7 +678,7 @@ export declare const DeleteProjectResponseSchema: GenMessage<DeleteProjectRespon
  */
 export declare type ListProjectEnvironmentClassesRequest = Message<"service.v1.ListProjectEnvironmentClassesRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -703,7 +705,7 @@ export declare const ListProjectEnvironmentClassesRequestSchema: GenMessage<List
  */
 export declare type ListProjectEnvironmentClassesResponse = Message<"service.v1.ListProjectEnvironmentClassesResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -724,7 +726,7 @@ export declare type ListProjectEnvironmentClassesResponse = Message<"service.v1.
 export declare const ListProjectEnvironmentClassesResponseSchema: GenMessage<ListProjectEnvironmentClassesResponse>;
 
 /**
- * The environment classes that a project is to have.
+ * The new environment classes of a project.
  *
  * @generated from message service.v1.UpdateProjectEnvironmentClassesRequest
  */
@@ -737,8 +739,8 @@ export declare type UpdateProjectEnvironmentClassesRequest = Message<"service.v1
   projectId: string;
 
   /**
-   * The whole new list, 1 to 30 entries. Each names a class once, or is for local
-   * runners; at most one entry is for local runners.
+   * The whole new list, 1 to 30 entries. Each class may appear once; at most
+   * one entry is for local runners.
    *
    * @generated from field: repeated service.v1.ProjectEnvironmentClass project_environment_classes = 2;
    */
@@ -752,7 +754,7 @@ export declare type UpdateProjectEnvironmentClassesRequest = Message<"service.v1
 export declare const UpdateProjectEnvironmentClassesRequestSchema: GenMessage<UpdateProjectEnvironmentClassesRequest>;
 
 /**
- * Nothing to say: the list is replaced.
+ * Empty: the list is replaced.
  *
  * @generated from message service.v1.UpdateProjectEnvironmentClassesResponse
  */
@@ -766,12 +768,12 @@ export declare type UpdateProjectEnvironmentClassesResponse = Message<"service.v
 export declare const UpdateProjectEnvironmentClassesResponseSchema: GenMessage<UpdateProjectEnvironmentClassesResponse>;
 
 /**
- * Manages the projects of the caller's organization. Every operation answers
+ * Manages the projects of the caller's organization. Every operation returns
  * unauthenticated without a valid token, permission_denied to a blocked account
- * or to a read-only token that asks for a change, invalid_argument when the
- * request breaks a rule of its message, and not_found for a resource that is
- * absent or of another organization. Ids are taken in either letter case and
- * answered in lower case.
+ * or to a read-only token that requests a change, invalid_argument when the
+ * request violates a rule of its message, and not_found for a resource that
+ * does not exist or belongs to another organization. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.ProjectService
  */
@@ -779,7 +781,7 @@ export declare const ProjectService: GenService<{
   /**
    * Creates a project and returns it. Callable by every member and service
    * account of the organization. Errors: invalid_argument when `name` is absent
-   * and none can be derived from the initializer; failed_precondition when a
+   * and cannot be derived from the initializer; failed_precondition when a
    * policy of the organization forbids it.
    *
    * @generated from rpc service.v1.ProjectService.CreateProject
@@ -790,15 +792,16 @@ export declare const ProjectService: GenService<{
     output: typeof CreateProjectResponseSchema;
   },
   /**
-   * Creates up to 100 projects, each on its own: an element that fails, also by
-   * breaking a rule of its message, is reported in the answer and leaves the
-   * others untouched. Large requests are written in several parts, in order: a
-   * request that ends with an error may have created the first of them, and
-   * one with an idempotency key goes on where it ended when it is repeated.
-   * Callable by every member and service account of the organization. Errors:
-   * invalid_argument when the request has fewer than 1 or more than 100
-   * elements, or cannot be read as its message; an element's own errors are
-   * those of CreateProject and do not fail the request.
+   * Creates up to 100 projects independently of each other. An element that
+   * fails, for example because it violates a rule of its message, is reported
+   * in the response and does not affect the others. Large requests are written
+   * in several parts, in order: a request that ends with an error may have
+   * created its first projects, and repeating it with the same idempotency key
+   * continues where it ended. Callable by every member and service account of
+   * the organization. Errors: invalid_argument when the request has fewer than
+   * 1 or more than 100 elements, or cannot be parsed as its message. An
+   * element's own errors are those of CreateProject and do not fail the
+   * request.
    *
    * @generated from rpc service.v1.ProjectService.CreateProjects
    */
@@ -808,16 +811,16 @@ export declare const ProjectService: GenService<{
     output: typeof CreateProjectsResponseSchema;
   },
   /**
-   * Updates up to 100 projects, each on its own and in order: an element that
-   * fails, also by breaking a rule of its message, is reported in the answer
-   * and leaves the others untouched. Large requests are written in several
-   * parts, in order: a request that ends with an error may have updated the
-   * first of them, and one with an idempotency key goes on where it ended when
-   * it is repeated.
-   * Callable by every member and service account of the organization. Errors:
-   * invalid_argument when the request has fewer than 1 or more than 100
-   * elements, or cannot be read as its message; an element's own errors are
-   * those of UpdateProject and do not fail the request.
+   * Updates up to 100 projects independently of each other and in order. An
+   * element that fails, for example because it violates a rule of its message,
+   * is reported in the response and does not affect the others. Large requests
+   * are written in several parts, in order: a request that ends with an error
+   * may have updated its first projects, and repeating it with the same
+   * idempotency key continues where it ended. Callable by every member and
+   * service account of the organization. Errors: invalid_argument when the
+   * request has fewer than 1 or more than 100 elements, or cannot be parsed as
+   * its message. An element's own errors are those of UpdateProject and do not
+   * fail the request.
    *
    * @generated from rpc service.v1.ProjectService.UpdateProjects
    */
@@ -827,14 +830,15 @@ export declare const ProjectService: GenService<{
     output: typeof UpdateProjectsResponseSchema;
   },
   /**
-   * Creates a project that starts environments as a given one was started: with
-   * its initializer, its environment class and its devcontainer and automations
-   * file paths. Later changes of either do not reach the other. Callable by
-   * every member and service account of the organization. Errors: not_found
-   * when the environment is absent; failed_precondition when it has no
-   * initializer, when the event of a pull request from a fork began it, or when a
-   * policy of the organization forbids it; invalid_argument when `name` is absent
-   * and none can be derived from that initializer.
+   * Creates a project that starts environments in the same way as the given
+   * environment: with its initializer, its environment class and its
+   * devcontainer and automations file paths. Later changes of the project or
+   * the environment do not affect the other. Callable by every member and
+   * service account of the organization. Errors: not_found when the environment
+   * does not exist; failed_precondition when it has no initializer, when it was
+   * started by the event of a pull request from a fork, or when a policy of the
+   * organization forbids it; invalid_argument when `name` is absent and cannot
+   * be derived from that initializer.
    *
    * @generated from rpc service.v1.ProjectService.CreateProjectFromEnvironment
    */
@@ -844,8 +848,8 @@ export declare const ProjectService: GenService<{
     output: typeof CreateProjectFromEnvironmentResponseSchema;
   },
   /**
-   * Returns one project, without its technical description; also one that is
-   * pending deletion. Callable by every member and service account of the
+   * Returns one project, even if it is pending deletion, without its technical
+   * description. Callable by every member and service account of the
    * organization, and by an environment for the project that it was created
    * from. Errors: permission_denied for other environments; not_found.
    *
@@ -857,12 +861,12 @@ export declare const ProjectService: GenService<{
     output: typeof GetProjectResponseSchema;
   },
   /**
-   * Updates a project and returns it. A field that is present replaces what is
-   * stored as a whole, an absent one leaves it. All of it happens or none.
-   * Callable by administrators of the organization and by the project's
-   * creator. Errors: permission_denied for everybody else in it; not_found;
-   * failed_precondition when the project is pending deletion, or when a policy
-   * of the organization forbids an editor that is recommended.
+   * Updates a project and returns it. A field that is present replaces the
+   * stored value as a whole; an absent field leaves it unchanged. The update is
+   * atomic. Callable by administrators of the organization and by the project's
+   * creator. Errors: permission_denied for everyone else in the organization;
+   * not_found; failed_precondition when the project is pending deletion, or
+   * when a policy of the organization forbids a recommended editor.
    *
    * @generated from rpc service.v1.ProjectService.UpdateProject
    */
@@ -886,12 +890,12 @@ export declare const ProjectService: GenService<{
     output: typeof ListProjectsResponseSchema;
   },
   /**
-   * Deletes a project: marks it PROJECT_PHASE_DELETED, after which it takes no
-   * changes and no new environments. It is removed in the background once no
-   * environment refers to it. To repeat the call is harmless. Callable by
+   * Deletes a project: marks it PROJECT_PHASE_DELETED, after which it accepts
+   * no changes and no new environments. It is removed in the background once no
+   * environment refers to it. Repeating the call is harmless. Callable by
    * administrators of the organization and by the project's creator. Errors:
-   * permission_denied for everybody else in it; not_found, also after the
-   * removal.
+   * permission_denied for everyone else in the organization; not_found, also
+   * after the removal.
    *
    * @generated from rpc service.v1.ProjectService.DeleteProject
    */
@@ -901,10 +905,10 @@ export declare const ProjectService: GenService<{
     output: typeof DeleteProjectResponseSchema;
   },
   /**
-   * Lists what a project's environments may run on, by `order` ascending; equal
-   * orders stay as they were given. Callable by every member and service
-   * account of the organization. Errors: not_found; invalid_argument for a page
-   * token of another query.
+   * Lists the classes that a project's environments may run on, by `order`
+   * ascending; entries with equal orders keep the order in which they were
+   * given. Callable by every member and service account of the organization.
+   * Errors: not_found; invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.ProjectService.ListProjectEnvironmentClasses
    */
@@ -914,13 +918,13 @@ export declare const ProjectService: GenService<{
     output: typeof ListProjectEnvironmentClassesResponseSchema;
   },
   /**
-   * Updates what a project's environments may run on: the list given replaces
-   * the whole list stored, or nothing changes. Existing environments stay where
-   * they are. Callable by administrators of the organization and by the
-   * project's creator. Errors: permission_denied for everybody else in it;
-   * not_found when the project or a class is absent; invalid_argument when an
-   * entry names a local runner's class or nothing at all, when a class is
-   * in the list twice, or when more than one entry is for local runners;
+   * Replaces the list of classes that a project's environments may run on, or
+   * changes nothing if it fails. Existing environments stay on their classes.
+   * Callable by administrators of the organization and by the project's
+   * creator. Errors: permission_denied for everyone else in the organization;
+   * not_found when the project or a class does not exist; invalid_argument when
+   * an entry names a local runner's class or sets neither choice, when a class
+   * is in the list twice, or when more than one entry is for local runners;
    * failed_precondition when the project is pending deletion.
    *
    * @generated from rpc service.v1.ProjectService.UpdateProjectEnvironmentClasses

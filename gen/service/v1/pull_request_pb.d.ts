@@ -179,7 +179,7 @@ export declare const PullRequestChecksSchema: GenEnum<PullRequestChecks>;
  */
 export enum PullRequestFollowing {
   /**
-   * Never answered.
+   * Never returned.
    *
    * @generated from enum value: PULL_REQUEST_FOLLOWING_UNSPECIFIED = 0;
    */

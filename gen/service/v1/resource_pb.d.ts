@@ -17,31 +17,32 @@ import type { OrganizationPolicies } from "./organization_pb.js";
 export declare const file_service_v1_resource: GenFile;
 
 /**
- * What one change did to one resource. Where several changes are about one
- * resource, each shows what it did itself.
+ * The effect of one change on one resource. When several changes concern one
+ * resource, each shows only its own effect.
  *
  * @generated from message service.v1.ChangedResource
  */
 export declare type ChangedResource = Message<"service.v1.ChangedResource"> & {
   /**
-   * Id of the resource; of the policies, that of the organization. In a preview the
-   * id of a resource that would be created is one that it will not get.
+   * Id of the resource; for the policies, that of the organization. In a
+   * preview, the id of a resource that would be created is a placeholder that
+   * the resource will not get.
    *
    * @generated from field: string resource_id = 1;
    */
   resourceId: string;
 
   /**
-   * The resource before the change. Unset where the change creates it.
+   * The resource before the change. Unset when the change creates it.
    *
    * @generated from field: service.v1.Resource before = 2;
    */
   before?: Resource | undefined;
 
   /**
-   * The resource after the change, with everything that the server filled in.
-   * Unset where nothing of it is left. A project or workflow that is deleted is
-   * there until it is removed.
+   * The resource after the change, with all values that the server filled in.
+   * Unset when nothing of it is left. A project or workflow pending deletion is
+   * present until it is removed.
    *
    * @generated from field: service.v1.Resource after = 3;
    */

@@ -259,9 +259,10 @@ export declare const ApplyChangesResponseSchema: GenMessage<ApplyChangesResponse
 
 /**
  * Changes several resources of the caller's organization together. Every
- * operation answers unauthenticated without a valid token, permission_denied to a
- * blocked account, and invalid_argument when the request breaks a rule of its
- * message. Ids are taken in either letter case and answered in lower case.
+ * operation returns unauthenticated without a valid token, permission_denied to
+ * a blocked account, and invalid_argument when the request violates a rule of
+ * its message. Ids are accepted in either letter case and returned in lower
+ * case.
  *
  * @generated from service service.v1.ResourceService
  */

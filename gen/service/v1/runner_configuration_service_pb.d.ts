@@ -135,7 +135,7 @@ export declare type CreateHostAuthenticationTokenResponse = Message<"service.v1.
 export declare const CreateHostAuthenticationTokenResponseSchema: GenMessage<CreateHostAuthenticationTokenResponse>;
 
 /**
- * Which host authentication token to return.
+ * The host authentication token to return.
  *
  * @generated from message service.v1.GetHostAuthenticationTokenRequest
  */
@@ -155,7 +155,7 @@ export declare type GetHostAuthenticationTokenRequest = Message<"service.v1.GetH
 export declare const GetHostAuthenticationTokenRequestSchema: GenMessage<GetHostAuthenticationTokenRequest>;
 
 /**
- * The host authentication token that was asked for.
+ * The requested host authentication token.
  *
  * @generated from message service.v1.GetHostAuthenticationTokenResponse
  */
@@ -175,13 +175,13 @@ export declare type GetHostAuthenticationTokenResponse = Message<"service.v1.Get
 export declare const GetHostAuthenticationTokenResponseSchema: GenMessage<GetHostAuthenticationTokenResponse>;
 
 /**
- * Which host authentication tokens to list.
+ * The host authentication tokens to list.
  *
  * @generated from message service.v1.ListHostAuthenticationTokensRequest
  */
 export declare type ListHostAuthenticationTokensRequest = Message<"service.v1.ListHostAuthenticationTokensRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -245,7 +245,7 @@ export declare const ListHostAuthenticationTokensRequest_FilterSchema: GenMessag
  */
 export declare type ListHostAuthenticationTokensResponse = Message<"service.v1.ListHostAuthenticationTokensResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -336,7 +336,7 @@ export declare type UpdateHostAuthenticationTokenRequest = Message<"service.v1.U
 export declare const UpdateHostAuthenticationTokenRequestSchema: GenMessage<UpdateHostAuthenticationTokenRequest>;
 
 /**
- * Nothing to say: the host authentication token is updated.
+ * Empty: the host authentication token is updated.
  *
  * @generated from message service.v1.UpdateHostAuthenticationTokenResponse
  */
@@ -350,7 +350,7 @@ export declare type UpdateHostAuthenticationTokenResponse = Message<"service.v1.
 export declare const UpdateHostAuthenticationTokenResponseSchema: GenMessage<UpdateHostAuthenticationTokenResponse>;
 
 /**
- * Which host authentication token to delete.
+ * The host authentication token to delete.
  *
  * @generated from message service.v1.DeleteHostAuthenticationTokenRequest
  */
@@ -370,7 +370,7 @@ export declare type DeleteHostAuthenticationTokenRequest = Message<"service.v1.D
 export declare const DeleteHostAuthenticationTokenRequestSchema: GenMessage<DeleteHostAuthenticationTokenRequest>;
 
 /**
- * Nothing to say: the host authentication token is deleted.
+ * Empty: the host authentication token is deleted.
  *
  * @generated from message service.v1.DeleteHostAuthenticationTokenResponse
  */
@@ -455,7 +455,7 @@ export declare type CreateEnvironmentClassResponse = Message<"service.v1.CreateE
 export declare const CreateEnvironmentClassResponseSchema: GenMessage<CreateEnvironmentClassResponse>;
 
 /**
- * Which environment class to return.
+ * The environment class to return.
  *
  * @generated from message service.v1.GetEnvironmentClassRequest
  */
@@ -475,7 +475,7 @@ export declare type GetEnvironmentClassRequest = Message<"service.v1.GetEnvironm
 export declare const GetEnvironmentClassRequestSchema: GenMessage<GetEnvironmentClassRequest>;
 
 /**
- * The environment class that was asked for.
+ * The requested environment class.
  *
  * @generated from message service.v1.GetEnvironmentClassResponse
  */
@@ -495,13 +495,13 @@ export declare type GetEnvironmentClassResponse = Message<"service.v1.GetEnviron
 export declare const GetEnvironmentClassResponseSchema: GenMessage<GetEnvironmentClassResponse>;
 
 /**
- * Which environment classes to list.
+ * The environment classes to list.
  *
  * @generated from message service.v1.ListEnvironmentClassesRequest
  */
 export declare type ListEnvironmentClassesRequest = Message<"service.v1.ListEnvironmentClassesRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -572,7 +572,7 @@ export declare const ListEnvironmentClassesRequest_FilterSchema: GenMessage<List
  */
 export declare type ListEnvironmentClassesResponse = Message<"service.v1.ListEnvironmentClassesResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -629,7 +629,7 @@ export declare type UpdateEnvironmentClassRequest = Message<"service.v1.UpdateEn
 
   /**
    * Replaces the annotations as a whole; an empty message removes them. Absent:
-   * they stay. failed_precondition while servers of the release before run.
+   * unchanged. failed_precondition while servers of the release before run.
    *
    * @generated from field: service.v1.Annotations annotations = 1000;
    */
@@ -643,7 +643,7 @@ export declare type UpdateEnvironmentClassRequest = Message<"service.v1.UpdateEn
 export declare const UpdateEnvironmentClassRequestSchema: GenMessage<UpdateEnvironmentClassRequest>;
 
 /**
- * Nothing to say: the environment class is updated.
+ * Empty: the environment class is updated.
  *
  * @generated from message service.v1.UpdateEnvironmentClassResponse
  */
@@ -658,11 +658,11 @@ export declare const UpdateEnvironmentClassResponseSchema: GenMessage<UpdateEnvi
 
 /**
  * Manages what runners offer and which credentials they use. Every operation
- * answers unauthenticated without a valid token, permission_denied to a blocked
- * account or to a read-only token that asks for a change, invalid_argument when
- * the request breaks a rule of its message, and not_found for a resource that is
- * absent or of another organization. Ids are taken in either letter case and
- * answered in lower case.
+ * returns unauthenticated without a valid token, permission_denied to a blocked
+ * account or to a read-only token that requests a change, invalid_argument when
+ * the request violates a rule of its message, and not_found for a resource that
+ * does not exist or belongs to another organization. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.RunnerConfigurationService
  */
@@ -689,8 +689,8 @@ export declare const RunnerConfigurationService: GenService<{
   /**
    * Returns what is known about one host authentication token, without the
    * credential. Callable by the subject that the token belongs to and by
-   * administrators of the organization. Errors: permission_denied for everybody
-   * else in it; not_found.
+   * administrators of the organization. Errors: permission_denied for everyone
+   * else in the organization; not_found.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.GetHostAuthenticationToken
    */
@@ -714,12 +714,12 @@ export declare const RunnerConfigurationService: GenService<{
     output: typeof ListHostAuthenticationTokensResponseSchema;
   },
   /**
-   * Updates a host authentication token: fields that are present replace what is
-   * stored, absent ones leave it. All of it happens or none. Callable by the
-   * subject that the token belongs to and by administrators of the organization.
-   * Errors: permission_denied for everybody else in it; not_found;
-   * invalid_argument when `expires_at` has passed, or when `update_mask` names
-   * no field or one that cannot be removed.
+   * Updates a host authentication token: fields that are present replace what
+   * is stored, absent ones leave it. All of it happens or none. Callable by the
+   * subject that the token belongs to and by administrators of the
+   * organization. Errors: permission_denied for everyone else in the
+   * organization; not_found; invalid_argument when `expires_at` has passed, or
+   * when `update_mask` names no field or one that cannot be removed.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.UpdateHostAuthenticationToken
    */
@@ -731,8 +731,8 @@ export declare const RunnerConfigurationService: GenService<{
   /**
    * Deletes a host authentication token with its credential; the host itself is
    * not notified. Callable by the subject that the token belongs to and by
-   * administrators of the organization. Errors: permission_denied for everybody
-   * else in it; not_found, also on a repetition.
+   * administrators of the organization. Errors: permission_denied for everyone
+   * else in the organization; not_found, also on a repetition.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.DeleteHostAuthenticationToken
    */
@@ -744,8 +744,8 @@ export declare const RunnerConfigurationService: GenService<{
   /**
    * Creates an environment class on a runner; it is enabled at once. Callable
    * by administrators of the organization. Errors: permission_denied for
-   * everybody else in it; not_found when the runner is absent; invalid_argument
-   * when its kind is RUNNER_KIND_LOCAL_CONFIGURATION.
+   * everyone else in the organization; not_found when the runner is absent;
+   * invalid_argument when its kind is RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.CreateEnvironmentClass
    */
@@ -782,8 +782,8 @@ export declare const RunnerConfigurationService: GenService<{
   /**
    * Updates an environment class: fields that are present replace what is
    * stored, absent ones leave it. All of it happens or none. Callable by
-   * administrators of the organization. Errors: permission_denied for everybody
-   * else in it; not_found.
+   * administrators of the organization. Errors: permission_denied for everyone
+   * else in the organization; not_found.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.UpdateEnvironmentClass
    */

@@ -158,11 +158,11 @@ export const UpdateEnvironmentClassResponseSchema = /*@__PURE__*/
 
 /**
  * Manages what runners offer and which credentials they use. Every operation
- * answers unauthenticated without a valid token, permission_denied to a blocked
- * account or to a read-only token that asks for a change, invalid_argument when
- * the request breaks a rule of its message, and not_found for a resource that is
- * absent or of another organization. Ids are taken in either letter case and
- * answered in lower case.
+ * returns unauthenticated without a valid token, permission_denied to a blocked
+ * account or to a read-only token that requests a change, invalid_argument when
+ * the request violates a rule of its message, and not_found for a resource that
+ * does not exist or belongs to another organization. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.RunnerConfigurationService
  */

@@ -125,8 +125,8 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
   version: string;
 
   /**
-   * The machine that the runner works on, in its own words, to be read by
-   * people. Empty until it first connects.
+   * The machine that the runner works on, in its own words, for people to read.
+   * Empty until it first connects.
    *
    * @generated from field: string system_details = 3;
    */
@@ -140,7 +140,7 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
   phase: RunnerPhase;
 
   /**
-   * Why the runner is in its phase, to be read by people; may be empty.
+   * Why the runner is in its phase, for people to read; may be empty.
    *
    * @generated from field: string message = 6;
    */

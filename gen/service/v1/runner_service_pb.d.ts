@@ -80,7 +80,7 @@ export declare type CreateRunnerResponse = Message<"service.v1.CreateRunnerRespo
 export declare const CreateRunnerResponseSchema: GenMessage<CreateRunnerResponse>;
 
 /**
- * Which runner to return.
+ * The runner to return.
  *
  * @generated from message service.v1.GetRunnerRequest
  */
@@ -100,7 +100,7 @@ export declare type GetRunnerRequest = Message<"service.v1.GetRunnerRequest"> & 
 export declare const GetRunnerRequestSchema: GenMessage<GetRunnerRequest>;
 
 /**
- * The runner that was asked for.
+ * The requested runner.
  *
  * @generated from message service.v1.GetRunnerResponse
  */
@@ -120,13 +120,13 @@ export declare type GetRunnerResponse = Message<"service.v1.GetRunnerResponse"> 
 export declare const GetRunnerResponseSchema: GenMessage<GetRunnerResponse>;
 
 /**
- * Which runners to list.
+ * The runners to list.
  *
  * @generated from message service.v1.ListRunnersRequest
  */
 export declare type ListRunnersRequest = Message<"service.v1.ListRunnersRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -181,7 +181,7 @@ export declare const ListRunnersRequest_FilterSchema: GenMessage<ListRunnersRequ
  */
 export declare type ListRunnersResponse = Message<"service.v1.ListRunnersResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -258,7 +258,7 @@ export declare type UpdateRunnerRequest_Spec = Message<"service.v1.UpdateRunnerR
 export declare const UpdateRunnerRequest_SpecSchema: GenMessage<UpdateRunnerRequest_Spec>;
 
 /**
- * Nothing to say: the runner is changed.
+ * Empty: the runner is changed.
  *
  * @generated from message service.v1.UpdateRunnerResponse
  */
@@ -272,7 +272,7 @@ export declare type UpdateRunnerResponse = Message<"service.v1.UpdateRunnerRespo
 export declare const UpdateRunnerResponseSchema: GenMessage<UpdateRunnerResponse>;
 
 /**
- * Which runner to delete.
+ * The runner to delete.
  *
  * @generated from message service.v1.DeleteRunnerRequest
  */
@@ -300,7 +300,7 @@ export declare type DeleteRunnerRequest = Message<"service.v1.DeleteRunnerReques
 export declare const DeleteRunnerRequestSchema: GenMessage<DeleteRunnerRequest>;
 
 /**
- * Nothing to say: the runner is deleted.
+ * Empty: the runner is deleted.
  *
  * @generated from message service.v1.DeleteRunnerResponse
  */
@@ -582,12 +582,12 @@ export declare type CheckRepositoryAccessResponse = Message<"service.v1.CheckRep
 export declare const CheckRepositoryAccessResponseSchema: GenMessage<CheckRepositoryAccessResponse>;
 
 /**
- * Manages the runners of the caller's organization. Every operation answers
+ * Manages the runners of the caller's organization. Every operation returns
  * unauthenticated without a valid token, permission_denied to a blocked account
- * or to a read-only token that asks for a change, invalid_argument when the
- * request breaks a rule of its message, and not_found for a runner that is
- * absent or of another organization. Ids are taken in either letter case and
- * answered in lower case.
+ * or to a read-only token that requests a change, invalid_argument when the
+ * request violates a rule of its message, and not_found for a runner that does
+ * not exist or belongs to another organization. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.RunnerService
  */
@@ -595,7 +595,7 @@ export declare const RunnerService: GenService<{
   /**
    * Creates a runner and returns it with the token that connects it, this once.
    * Callable by administrators of the organization. Errors: permission_denied
-   * for everybody else in it; invalid_argument for the kind
+   * for everyone else in the organization; invalid_argument for the kind
    * RUNNER_KIND_LOCAL_CONFIGURATION, which only the system makes.
    *
    * @generated from rpc service.v1.RunnerService.CreateRunner
@@ -631,12 +631,12 @@ export declare const RunnerService: GenService<{
   },
   /**
    * Changes the name of a runner, and whether it takes work; what the request
-   * leaves unset stays. One that is wanted in RUNNER_PHASE_INACTIVE goes on with
-   * the work that it has and gets no other, until it is wanted in
+   * leaves unset stays. One that is wanted in RUNNER_PHASE_INACTIVE goes on
+   * with the work that it has and gets no other, until it is wanted in
    * RUNNER_PHASE_ACTIVE again. A request that changes nothing leaves no trace.
-   * Callable by administrators of the organization. Errors: permission_denied for
-   * everybody else in it; not_found; invalid_argument for another phase, and for
-   * the runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for everyone else in the organization; not_found; invalid_argument for
+   * another phase, and for the runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerService.UpdateRunner
    */
@@ -648,14 +648,15 @@ export declare const RunnerService: GenService<{
   /**
    * Deletes a runner with its environment classes and the host authentication
    * tokens that it uses, and drops the entries of projects that name one of its
-   * classes. Actions of workflows that it works on begin again on another runner;
-   * those that wait for one of its classes fail, and so do agent runs that are
-   * routed to it or work in its environments. All of it happens or none, but of
-   * more than 64 environments the others are deleted first: a request that ends
-   * with an error may have deleted some, and goes on when it is repeated.
-   * Callable by administrators of the organization. Errors: permission_denied for everybody else in it; not_found,
-   * also on a repetition; failed_precondition while environments are on the
-   * runner, unless `force` is set, and always for the runner of kind
+   * classes. Actions of workflows that it works on begin again on another
+   * runner; those that wait for one of its classes fail, and so do agent runs
+   * that are routed to it or work in its environments. All of it happens or
+   * none, but of more than 64 environments the others are deleted first: a
+   * request that ends with an error may have deleted some, and goes on when it
+   * is repeated. Callable by administrators of the organization. Errors:
+   * permission_denied for everyone else in the organization; not_found, also on
+   * a repetition; failed_precondition while environments are on the runner,
+   * unless `force` is set, and always for the runner of kind
    * RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerService.DeleteRunner
@@ -668,8 +669,8 @@ export declare const RunnerService: GenService<{
   /**
    * Creates a new exchange token for a runner and returns it, this once; the
    * one before it no longer holds. Callable by administrators of the
-   * organization. Errors: permission_denied for everybody else in it;
-   * not_found; invalid_argument for the runner of kind
+   * organization. Errors: permission_denied for everyone else in the
+   * organization; not_found; invalid_argument for the runner of kind
    * RUNNER_KIND_LOCAL_CONFIGURATION, which runs no program of its own.
    *
    * @generated from rpc service.v1.RunnerService.CreateRunnerToken

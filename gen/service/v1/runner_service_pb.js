@@ -156,12 +156,12 @@ export const CheckRepositoryAccessResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_runner_service, 15);
 
 /**
- * Manages the runners of the caller's organization. Every operation answers
+ * Manages the runners of the caller's organization. Every operation returns
  * unauthenticated without a valid token, permission_denied to a blocked account
- * or to a read-only token that asks for a change, invalid_argument when the
- * request breaks a rule of its message, and not_found for a runner that is
- * absent or of another organization. Ids are taken in either letter case and
- * answered in lower case.
+ * or to a read-only token that requests a change, invalid_argument when the
+ * request violates a rule of its message, and not_found for a runner that does
+ * not exist or belongs to another organization. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.RunnerService
  */

@@ -167,7 +167,7 @@ export declare type UpdateSecretValueRequest = Message<"service.v1.UpdateSecretV
 export declare const UpdateSecretValueRequestSchema: GenMessage<UpdateSecretValueRequest>;
 
 /**
- * Nothing to say: the value is replaced.
+ * Empty: the value is replaced.
  *
  * @generated from message service.v1.UpdateSecretValueResponse
  */
@@ -181,13 +181,13 @@ export declare type UpdateSecretValueResponse = Message<"service.v1.UpdateSecret
 export declare const UpdateSecretValueResponseSchema: GenMessage<UpdateSecretValueResponse>;
 
 /**
- * Which secrets to list.
+ * The secrets to list.
  *
  * @generated from message service.v1.ListSecretsRequest
  */
 export declare type ListSecretsRequest = Message<"service.v1.ListSecretsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -244,7 +244,7 @@ export declare const ListSecretsRequest_FilterSchema: GenMessage<ListSecretsRequ
  */
 export declare type ListSecretsResponse = Message<"service.v1.ListSecretsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -265,7 +265,7 @@ export declare type ListSecretsResponse = Message<"service.v1.ListSecretsRespons
 export declare const ListSecretsResponseSchema: GenMessage<ListSecretsResponse>;
 
 /**
- * Which secret to delete.
+ * The secret to delete.
  *
  * @generated from message service.v1.DeleteSecretRequest
  */
@@ -285,7 +285,7 @@ export declare type DeleteSecretRequest = Message<"service.v1.DeleteSecretReques
 export declare const DeleteSecretRequestSchema: GenMessage<DeleteSecretRequest>;
 
 /**
- * Nothing to say: the secret is deleted.
+ * Empty: the secret is deleted.
  *
  * @generated from message service.v1.DeleteSecretResponse
  */
@@ -299,16 +299,17 @@ export declare type DeleteSecretResponse = Message<"service.v1.DeleteSecretRespo
 export declare const DeleteSecretResponseSchema: GenMessage<DeleteSecretResponse>;
 
 /**
- * Manages the secrets of the caller's organization, its projects, its members and
- * its service accounts. Values are written and never read back: runners get them
- * with the work that may have them. Secrets of an organization are managed by its
- * administrators; those of a project by those who may update the project; those of
- * a user by that user alone; those of a service account by administrators. Every
- * operation answers unauthenticated without a valid token, permission_denied to a
- * blocked account or to a read-only token that asks for a change,
- * invalid_argument when the request breaks a rule of its message, and not_found
- * for a resource that is absent or of another organization. Ids are taken in
- * either letter case and answered in lower case.
+ * Manages the secrets of the caller's organization, its projects, its members
+ * and its service accounts. Values are written and never read back: runners get
+ * them with the work that may have them. Secrets of an organization are managed
+ * by its administrators; those of a project by those who may update the
+ * project; those of a user by that user alone; those of a service account by
+ * administrators. Every operation returns unauthenticated without a valid
+ * token, permission_denied to a blocked account or to a read-only token that
+ * requests a change, invalid_argument when the request violates a rule of its
+ * message, and not_found for a resource that does not exist or belongs to
+ * another organization. Ids are accepted in either letter case and returned in
+ * lower case.
  *
  * @generated from service service.v1.SecretService
  */

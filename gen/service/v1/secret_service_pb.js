@@ -77,16 +77,17 @@ export const DeleteSecretResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_secret_service, 7);
 
 /**
- * Manages the secrets of the caller's organization, its projects, its members and
- * its service accounts. Values are written and never read back: runners get them
- * with the work that may have them. Secrets of an organization are managed by its
- * administrators; those of a project by those who may update the project; those of
- * a user by that user alone; those of a service account by administrators. Every
- * operation answers unauthenticated without a valid token, permission_denied to a
- * blocked account or to a read-only token that asks for a change,
- * invalid_argument when the request breaks a rule of its message, and not_found
- * for a resource that is absent or of another organization. Ids are taken in
- * either letter case and answered in lower case.
+ * Manages the secrets of the caller's organization, its projects, its members
+ * and its service accounts. Values are written and never read back: runners get
+ * them with the work that may have them. Secrets of an organization are managed
+ * by its administrators; those of a project by those who may update the
+ * project; those of a user by that user alone; those of a service account by
+ * administrators. Every operation returns unauthenticated without a valid
+ * token, permission_denied to a blocked account or to a read-only token that
+ * requests a change, invalid_argument when the request violates a rule of its
+ * message, and not_found for a resource that does not exist or belongs to
+ * another organization. Ids are accepted in either letter case and returned in
+ * lower case.
  *
  * @generated from service service.v1.SecretService
  */

@@ -76,7 +76,7 @@ export declare type CreateSecurityPolicyResponse = Message<"service.v1.CreateSec
 export declare const CreateSecurityPolicyResponseSchema: GenMessage<CreateSecurityPolicyResponse>;
 
 /**
- * Which security policy to return.
+ * The security policy to return.
  *
  * @generated from message service.v1.GetSecurityPolicyRequest
  */
@@ -96,7 +96,7 @@ export declare type GetSecurityPolicyRequest = Message<"service.v1.GetSecurityPo
 export declare const GetSecurityPolicyRequestSchema: GenMessage<GetSecurityPolicyRequest>;
 
 /**
- * The security policy that was asked for.
+ * The requested security policy.
  *
  * @generated from message service.v1.GetSecurityPolicyResponse
  */
@@ -116,13 +116,13 @@ export declare type GetSecurityPolicyResponse = Message<"service.v1.GetSecurityP
 export declare const GetSecurityPolicyResponseSchema: GenMessage<GetSecurityPolicyResponse>;
 
 /**
- * Which security policies to list.
+ * The security policies to list.
  *
  * @generated from message service.v1.ListSecurityPoliciesRequest
  */
 export declare type ListSecurityPoliciesRequest = Message<"service.v1.ListSecurityPoliciesRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -164,8 +164,8 @@ export declare type ListSecurityPoliciesRequest_Filter = Message<"service.v1.Lis
   securityPolicyIds: string[];
 
   /**
-   * Only policies with this text in their name or id. Letter case is
-   * disregarded by Unicode's simple case folding. At most 256 characters.
+   * Only policies with this text in their name or id. Letter case is ignored
+   * by Unicode's simple case folding. At most 256 characters.
    *
    * @generated from field: string search = 3;
    */
@@ -185,7 +185,7 @@ export declare const ListSecurityPoliciesRequest_FilterSchema: GenMessage<ListSe
  */
 export declare type ListSecurityPoliciesResponse = Message<"service.v1.ListSecurityPoliciesResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -219,7 +219,7 @@ export declare type UpdateSecurityPolicyRequest = Message<"service.v1.UpdateSecu
   securityPolicyId: string;
 
   /**
-   * Replaces the name. Absent: it stays.
+   * Replaces the name. Absent: unchanged.
    *
    * @generated from field: service.v1.SecurityPolicy.Metadata metadata = 2;
    */
@@ -227,7 +227,7 @@ export declare type UpdateSecurityPolicyRequest = Message<"service.v1.UpdateSecu
 
   /**
    * Replaces what the policy says as a whole: what is unset in it takes its
-   * default. Absent: it stays.
+   * default. Absent: unchanged.
    *
    * @generated from field: service.v1.SecurityPolicy.Spec spec = 3;
    */
@@ -235,7 +235,7 @@ export declare type UpdateSecurityPolicyRequest = Message<"service.v1.UpdateSecu
 
   /**
    * Replaces the annotations as a whole; an empty message removes them. Absent:
-   * they stay. failed_precondition while servers of the release before run.
+   * unchanged. failed_precondition while servers of the release before run.
    *
    * @generated from field: service.v1.Annotations annotations = 1000;
    */
@@ -269,7 +269,7 @@ export declare type UpdateSecurityPolicyResponse = Message<"service.v1.UpdateSec
 export declare const UpdateSecurityPolicyResponseSchema: GenMessage<UpdateSecurityPolicyResponse>;
 
 /**
- * Which security policy to delete.
+ * The security policy to delete.
  *
  * @generated from message service.v1.DeleteSecurityPolicyRequest
  */
@@ -289,7 +289,7 @@ export declare type DeleteSecurityPolicyRequest = Message<"service.v1.DeleteSecu
 export declare const DeleteSecurityPolicyRequestSchema: GenMessage<DeleteSecurityPolicyRequest>;
 
 /**
- * Nothing to say: the security policy is deleted.
+ * Empty: the security policy is deleted.
  *
  * @generated from message service.v1.DeleteSecurityPolicyResponse
  */
@@ -304,11 +304,11 @@ export declare const DeleteSecurityPolicyResponseSchema: GenMessage<DeleteSecuri
 
 /**
  * Manages the security policies of the caller's organization. Every operation
- * answers unauthenticated without a valid token, permission_denied to a blocked
- * account or to a read-only token that asks for a change, invalid_argument when
- * the request breaks a rule of its message, and not_found for a resource that is
- * absent or of another organization. Ids are taken in either letter case and
- * answered in lower case.
+ * returns unauthenticated without a valid token, permission_denied to a blocked
+ * account or to a read-only token that requests a change, invalid_argument when
+ * the request violates a rule of its message, and not_found for a resource that
+ * does not exist or belongs to another organization. Ids are accepted in either
+ * letter case and returned in lower case.
  *
  * @generated from service service.v1.SecurityService
  */

@@ -78,13 +78,13 @@ export declare type CreateServiceAccountResponse = Message<"service.v1.CreateSer
 export declare const CreateServiceAccountResponseSchema: GenMessage<CreateServiceAccountResponse>;
 
 /**
- * Which service accounts to list.
+ * The service accounts to list.
  *
  * @generated from message service.v1.ListServiceAccountsRequest
  */
 export declare type ListServiceAccountsRequest = Message<"service.v1.ListServiceAccountsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -127,7 +127,7 @@ export declare type ListServiceAccountsRequest_Filter = Message<"service.v1.List
 
   /**
    * Only service accounts with this text in their name or id. Letter case is
-   * disregarded by Unicode's simple case folding. At most 256 characters.
+   * ignored by Unicode's simple case folding. At most 256 characters.
    *
    * @generated from field: string search = 3;
    */
@@ -147,7 +147,7 @@ export declare const ListServiceAccountsRequest_FilterSchema: GenMessage<ListSer
  */
 export declare type ListServiceAccountsResponse = Message<"service.v1.ListServiceAccountsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -168,7 +168,7 @@ export declare type ListServiceAccountsResponse = Message<"service.v1.ListServic
 export declare const ListServiceAccountsResponseSchema: GenMessage<ListServiceAccountsResponse>;
 
 /**
- * Which service account to delete.
+ * The service account to delete.
  *
  * @generated from message service.v1.DeleteServiceAccountRequest
  */
@@ -188,7 +188,7 @@ export declare type DeleteServiceAccountRequest = Message<"service.v1.DeleteServ
 export declare const DeleteServiceAccountRequestSchema: GenMessage<DeleteServiceAccountRequest>;
 
 /**
- * Nothing to say: the service account is deleted.
+ * Empty: the service account is deleted.
  *
  * @generated from message service.v1.DeleteServiceAccountResponse
  */
@@ -267,13 +267,13 @@ export declare type CreateServiceAccountTokenResponse = Message<"service.v1.Crea
 export declare const CreateServiceAccountTokenResponseSchema: GenMessage<CreateServiceAccountTokenResponse>;
 
 /**
- * Which tokens of service accounts to list.
+ * The tokens of service accounts to list.
  *
  * @generated from message service.v1.ListServiceAccountTokensRequest
  */
 export declare type ListServiceAccountTokensRequest = Message<"service.v1.ListServiceAccountTokensRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -308,7 +308,7 @@ export declare type ListServiceAccountTokensResponse = Message<"service.v1.ListS
   tokens: ServiceAccountToken[];
 
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 2;
    */
@@ -322,7 +322,7 @@ export declare type ListServiceAccountTokensResponse = Message<"service.v1.ListS
 export declare const ListServiceAccountTokensResponseSchema: GenMessage<ListServiceAccountTokensResponse>;
 
 /**
- * Which token of a service account to delete.
+ * The token of a service account to delete.
  *
  * @generated from message service.v1.DeleteServiceAccountTokenRequest
  */
@@ -342,7 +342,7 @@ export declare type DeleteServiceAccountTokenRequest = Message<"service.v1.Delet
 export declare const DeleteServiceAccountTokenRequestSchema: GenMessage<DeleteServiceAccountTokenRequest>;
 
 /**
- * Nothing to say: the token is deleted.
+ * Empty: the token is deleted.
  *
  * @generated from message service.v1.DeleteServiceAccountTokenResponse
  */
@@ -418,13 +418,13 @@ export declare type CreateServiceAccountTrustResponse = Message<"service.v1.Crea
 export declare const CreateServiceAccountTrustResponseSchema: GenMessage<CreateServiceAccountTrustResponse>;
 
 /**
- * Which trusts to list.
+ * The trusts to list.
  *
  * @generated from message service.v1.ListServiceAccountTrustsRequest
  */
 export declare type ListServiceAccountTrustsRequest = Message<"service.v1.ListServiceAccountTrustsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -452,7 +452,7 @@ export declare const ListServiceAccountTrustsRequestSchema: GenMessage<ListServi
  */
 export declare type ListServiceAccountTrustsResponse = Message<"service.v1.ListServiceAccountTrustsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -473,7 +473,7 @@ export declare type ListServiceAccountTrustsResponse = Message<"service.v1.ListS
 export declare const ListServiceAccountTrustsResponseSchema: GenMessage<ListServiceAccountTrustsResponse>;
 
 /**
- * Which trust to delete.
+ * The trust to delete.
  *
  * @generated from message service.v1.DeleteServiceAccountTrustRequest
  */
@@ -493,7 +493,7 @@ export declare type DeleteServiceAccountTrustRequest = Message<"service.v1.Delet
 export declare const DeleteServiceAccountTrustRequestSchema: GenMessage<DeleteServiceAccountTrustRequest>;
 
 /**
- * Nothing to say: the trust is deleted.
+ * Empty: the trust is deleted.
  *
  * @generated from message service.v1.DeleteServiceAccountTrustResponse
  */
@@ -508,11 +508,12 @@ export declare const DeleteServiceAccountTrustResponseSchema: GenMessage<DeleteS
 
 /**
  * Manages the service accounts of the caller's organization and their tokens.
- * Every operation answers unauthenticated without a valid token,
- * permission_denied to a blocked account or to a read-only token that asks for a
- * change, invalid_argument when the request breaks a rule of its message, and
- * not_found for a resource that is absent or of another organization. Ids are
- * taken in either letter case and answered in lower case.
+ * Every operation returns unauthenticated without a valid token,
+ * permission_denied to a blocked account or to a read-only token that requests
+ * a change, invalid_argument when the request violates a rule of its message,
+ * and not_found for a resource that does not exist or belongs to another
+ * organization. Ids are accepted in either letter case and returned in lower
+ * case.
  *
  * @generated from service service.v1.ServiceAccountService
  */
@@ -588,9 +589,10 @@ export declare const ServiceAccountService: GenService<{
   },
   /**
    * Deletes a token of a service account; requests that carry it are refused at
-   * once. Callable by administrators of the organization, by the token's creator
-   * and by the service account that it acts for. Errors: permission_denied for
-   * everybody else in the organization; not_found, also on a repetition.
+   * once. Callable by administrators of the organization, by the token's
+   * creator and by the service account that it acts for. Errors:
+   * permission_denied for everyone else in the organization; not_found, also on
+   * a repetition.
    *
    * @generated from rpc service.v1.ServiceAccountService.DeleteServiceAccountToken
    */
@@ -601,11 +603,11 @@ export declare const ServiceAccountService: GenService<{
   },
   /**
    * Has a service account trust the tokens of an issuer that have given claims.
-   * Callable by administrators of the organization. Errors: permission_denied for
-   * everybody else in the organization; not_found when the service account is
-   * absent; invalid_argument when the settings of the server name issuers, and
-   * this one or the audience is not among them; failed_precondition when the
-   * service account has 25 trusts.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for everyone else in the organization; not_found when the service account
+   * is absent; invalid_argument when the settings of the server name issuers,
+   * and this one or the audience is not among them; failed_precondition when
+   * the service account has 25 trusts.
    *
    * @generated from rpc service.v1.ServiceAccountService.CreateServiceAccountTrust
    */
@@ -615,10 +617,10 @@ export declare const ServiceAccountService: GenService<{
     output: typeof CreateServiceAccountTrustResponseSchema;
   },
   /**
-   * Lists trusts by id ascending (order of creation). Callable by administrators
-   * of the organization. Errors: permission_denied for everybody else in the
-   * organization; not_found when the service account that is named is absent;
-   * invalid_argument for a page token of another query.
+   * Lists trusts by id ascending (order of creation). Callable by
+   * administrators of the organization. Errors: permission_denied for everyone
+   * else in the organization; not_found when the service account that is named
+   * is absent; invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.ServiceAccountService.ListServiceAccountTrusts
    */
@@ -629,8 +631,8 @@ export declare const ServiceAccountService: GenService<{
   },
   /**
    * Deletes a trust with the tokens that it gave, which are refused at once.
-   * Callable by administrators of the organization. Errors: permission_denied for
-   * everybody else in the organization; not_found, also on a repetition.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for everyone else in the organization; not_found, also on a repetition.
    *
    * @generated from rpc service.v1.ServiceAccountService.DeleteServiceAccountTrust
    */

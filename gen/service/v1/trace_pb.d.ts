@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_trace: GenFile;
 
 /**
- * The position of something in a trace, in the terms of W3C Trace Context.
+ * A position in a trace, in the terms of W3C Trace Context.
  *
  * @generated from message service.v1.TraceContext
  */
@@ -24,8 +24,8 @@ export declare type TraceContext = Message<"service.v1.TraceContext"> & {
   traceId: string;
 
   /**
-   * The span that it is part of: 16 hexadecimal digits in lower case. Empty where
-   * it begins the trace.
+   * The parent span: 16 hexadecimal digits in lower case. Empty at the
+   * beginning of the trace.
    *
    * @generated from field: string parent_span_id = 2;
    */

@@ -216,7 +216,7 @@ export declare const PersonalAccessTokenSchema: GenMessage<PersonalAccessToken>;
  */
 export enum UserStatus {
   /**
-   * Never answered; in a filter it matches nothing, since every member has a
+   * Never returned; in a filter it matches nothing, since every member has a
    * status.
    *
    * @generated from enum value: USER_STATUS_UNSPECIFIED = 0;

@@ -14,7 +14,7 @@ import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 export declare const file_service_v1_user_service: GenFile;
 
 /**
- * Nothing to say: the caller is the user.
+ * Empty: the caller is the user.
  *
  * @generated from message service.v1.GetAuthenticatedUserRequest
  */
@@ -28,7 +28,7 @@ export declare type GetAuthenticatedUserRequest = Message<"service.v1.GetAuthent
 export declare const GetAuthenticatedUserRequestSchema: GenMessage<GetAuthenticatedUserRequest>;
 
 /**
- * Carries the user that the caller is.
+ * The user that the caller is.
  *
  * @generated from message service.v1.GetAuthenticatedUserResponse
  */
@@ -48,7 +48,7 @@ export declare type GetAuthenticatedUserResponse = Message<"service.v1.GetAuthen
 export declare const GetAuthenticatedUserResponseSchema: GenMessage<GetAuthenticatedUserResponse>;
 
 /**
- * Names the user to answer.
+ * The user to answer.
  *
  * @generated from message service.v1.GetUserRequest
  */
@@ -68,7 +68,7 @@ export declare type GetUserRequest = Message<"service.v1.GetUserRequest"> & {
 export declare const GetUserRequestSchema: GenMessage<GetUserRequest>;
 
 /**
- * Carries the user that was asked for.
+ * The user that was asked for.
  *
  * @generated from message service.v1.GetUserResponse
  */
@@ -193,13 +193,13 @@ export declare type CreatePersonalAccessTokenResponse = Message<"service.v1.Crea
 export declare const CreatePersonalAccessTokenResponseSchema: GenMessage<CreatePersonalAccessTokenResponse>;
 
 /**
- * Which personal access tokens to list.
+ * The personal access tokens to list.
  *
  * @generated from message service.v1.ListPersonalAccessTokensRequest
  */
 export declare type ListPersonalAccessTokensRequest = Message<"service.v1.ListPersonalAccessTokensRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -247,7 +247,7 @@ export declare const ListPersonalAccessTokensRequest_FilterSchema: GenMessage<Li
  */
 export declare type ListPersonalAccessTokensResponse = Message<"service.v1.ListPersonalAccessTokensResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -297,7 +297,7 @@ export declare type RenewPersonalAccessTokenRequest = Message<"service.v1.RenewP
 export declare const RenewPersonalAccessTokenRequestSchema: GenMessage<RenewPersonalAccessTokenRequest>;
 
 /**
- * Carries the token with its new end.
+ * The token with its new end.
  *
  * @generated from message service.v1.RenewPersonalAccessTokenResponse
  */
@@ -317,13 +317,13 @@ export declare type RenewPersonalAccessTokenResponse = Message<"service.v1.Renew
 export declare const RenewPersonalAccessTokenResponseSchema: GenMessage<RenewPersonalAccessTokenResponse>;
 
 /**
- * Which sessions to list.
+ * The sessions to list.
  *
  * @generated from message service.v1.ListSessionsRequest
  */
 export declare type ListSessionsRequest = Message<"service.v1.ListSessionsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -343,7 +343,7 @@ export declare const ListSessionsRequestSchema: GenMessage<ListSessionsRequest>;
  */
 export declare type ListSessionsResponse = Message<"service.v1.ListSessionsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -385,7 +385,7 @@ export declare type RevokeSessionRequest = Message<"service.v1.RevokeSessionRequ
 export declare const RevokeSessionRequestSchema: GenMessage<RevokeSessionRequest>;
 
 /**
- * Nothing to say: the session has ended.
+ * Empty: the session has ended.
  *
  * @generated from message service.v1.RevokeSessionResponse
  */
@@ -399,7 +399,7 @@ export declare type RevokeSessionResponse = Message<"service.v1.RevokeSessionRes
 export declare const RevokeSessionResponseSchema: GenMessage<RevokeSessionResponse>;
 
 /**
- * Which personal access token to delete.
+ * The personal access token to delete.
  *
  * @generated from message service.v1.DeletePersonalAccessTokenRequest
  */
@@ -420,7 +420,7 @@ export declare type DeletePersonalAccessTokenRequest = Message<"service.v1.Delet
 export declare const DeletePersonalAccessTokenRequestSchema: GenMessage<DeletePersonalAccessTokenRequest>;
 
 /**
- * Nothing to say: the token is deleted.
+ * Empty: the token is deleted.
  *
  * @generated from message service.v1.DeletePersonalAccessTokenResponse
  */
@@ -435,11 +435,10 @@ export declare const DeletePersonalAccessTokenResponseSchema: GenMessage<DeleteP
 
 /**
  * Shows who users are, suspends them, and manages the caller's own personal
- * access tokens. Every operation answers
- * unauthenticated without a valid token, permission_denied to a blocked account
- * or to a read-only token that asks for a change, and invalid_argument when the
- * request breaks a rule of its message. Ids are taken in either letter case and
- * answered in lower case.
+ * access tokens. Every operation returns unauthenticated without a valid token,
+ * permission_denied to a blocked account or to a read-only token that requests
+ * a change, and invalid_argument when the request violates a rule of its
+ * message. Ids are accepted in either letter case and returned in lower case.
  *
  * @generated from service service.v1.UserService
  */
@@ -458,7 +457,7 @@ export declare const UserService: GenService<{
   /**
    * Answers a user of the caller's organization, also one that has left.
    * Callable by every member and service account of it. Errors: not_found for a
-   * user that is absent or in another organization.
+   * user that does not exist or belongs to another organization.
    *
    * @generated from rpc service.v1.UserService.GetUser
    */
@@ -479,7 +478,7 @@ export declare const UserService: GenService<{
    * Lifting brings back the member with its role and resources, and nothing that
    * was disabled or stopped. Setting what is set changes nothing.
    *
-   * Only administrators may call it. Errors: permission_denied for everybody
+   * Only administrators may call it. Errors: permission_denied for everyone
    * else; not_found when the user is no member of the caller's organization;
    * failed_precondition for the caller itself, and when the organization would
    * lose its last administrator.

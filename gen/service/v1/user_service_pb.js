@@ -149,11 +149,10 @@ export const DeletePersonalAccessTokenResponseSchema = /*@__PURE__*/
 
 /**
  * Shows who users are, suspends them, and manages the caller's own personal
- * access tokens. Every operation answers
- * unauthenticated without a valid token, permission_denied to a blocked account
- * or to a read-only token that asks for a change, and invalid_argument when the
- * request breaks a rule of its message. Ids are taken in either letter case and
- * answered in lower case.
+ * access tokens. Every operation returns unauthenticated without a valid token,
+ * permission_denied to a blocked account or to a read-only token that requests
+ * a change, and invalid_argument when the request violates a rule of its
+ * message. Ids are accepted in either letter case and returned in lower case.
  *
  * @generated from service service.v1.UserService
  */

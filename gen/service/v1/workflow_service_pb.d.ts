@@ -107,7 +107,7 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
 export declare const CreateWorkflowRequestSchema: GenMessage<CreateWorkflowRequest>;
 
 /**
- * Carries the workflow that was created.
+ * The workflow that was created.
  *
  * @generated from message service.v1.CreateWorkflowResponse
  */
@@ -127,7 +127,7 @@ export declare type CreateWorkflowResponse = Message<"service.v1.CreateWorkflowR
 export declare const CreateWorkflowResponseSchema: GenMessage<CreateWorkflowResponse>;
 
 /**
- * Which workflow to return.
+ * The workflow to return.
  *
  * @generated from message service.v1.GetWorkflowRequest
  */
@@ -147,7 +147,7 @@ export declare type GetWorkflowRequest = Message<"service.v1.GetWorkflowRequest"
 export declare const GetWorkflowRequestSchema: GenMessage<GetWorkflowRequest>;
 
 /**
- * The workflow that was asked for.
+ * The requested workflow.
  *
  * @generated from message service.v1.GetWorkflowResponse
  */
@@ -296,7 +296,7 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
 export declare const UpdateWorkflowRequestSchema: GenMessage<UpdateWorkflowRequest>;
 
 /**
- * Carries the workflow after the update.
+ * The workflow after the update.
  *
  * @generated from message service.v1.UpdateWorkflowResponse
  */
@@ -360,7 +360,7 @@ export declare type StartWorkflowRequest = Message<"service.v1.StartWorkflowRequ
 export declare const StartWorkflowRequestSchema: GenMessage<StartWorkflowRequest>;
 
 /**
- * Carries the execution that was started.
+ * The execution that was started.
  *
  * @generated from message service.v1.StartWorkflowResponse
  */
@@ -589,13 +589,13 @@ export declare type PreviewWorkflowResponse_Refusal = Message<"service.v1.Previe
 export declare const PreviewWorkflowResponse_RefusalSchema: GenMessage<PreviewWorkflowResponse_Refusal>;
 
 /**
- * Which workflows to list, and how.
+ * The workflows to list, and how.
  *
  * @generated from message service.v1.ListWorkflowsRequest
  */
 export declare type ListWorkflowsRequest = Message<"service.v1.ListWorkflowsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -616,7 +616,7 @@ export declare type ListWorkflowsRequest = Message<"service.v1.ListWorkflowsRequ
   sort?: ListWorkflowsRequest_Sort | undefined;
 
   /**
-   * Asks for the number of matching workflows. Unset: it is not counted.
+   * Requests the number of matching workflows. Unset: not counted.
    *
    * @generated from field: service.v1.CountRequest count = 4;
    */
@@ -644,8 +644,8 @@ export declare type ListWorkflowsRequest_Filter = Message<"service.v1.ListWorkfl
   workflowIds: string[];
 
   /**
-   * Only workflows with this text in their name, description or id. Letter case
-   * is disregarded by Unicode's simple case folding. At most 256 characters.
+   * Only workflows with this text in their name, description or id. Letter
+   * case is ignored by Unicode's simple case folding. At most 256 characters.
    *
    * @generated from field: string search = 2;
    */
@@ -757,7 +757,7 @@ export declare const ListWorkflowsRequest_SortFieldSchema: GenEnum<ListWorkflows
  */
 export declare type ListWorkflowsResponse = Message<"service.v1.ListWorkflowsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -771,7 +771,7 @@ export declare type ListWorkflowsResponse = Message<"service.v1.ListWorkflowsRes
   workflows: Workflow[];
 
   /**
-   * How many match; only on the first page, and when it was asked for.
+   * How many match; only on the first page, when requested.
    *
    * @generated from field: service.v1.CountResponse count = 3;
    */
@@ -785,7 +785,7 @@ export declare type ListWorkflowsResponse = Message<"service.v1.ListWorkflowsRes
 export declare const ListWorkflowsResponseSchema: GenMessage<ListWorkflowsResponse>;
 
 /**
- * Which workflow to delete.
+ * The workflow to delete.
  *
  * @generated from message service.v1.DeleteWorkflowRequest
  */
@@ -813,7 +813,7 @@ export declare type DeleteWorkflowRequest = Message<"service.v1.DeleteWorkflowRe
 export declare const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest>;
 
 /**
- * Nothing to say: the deletion is under way.
+ * Empty: the deletion is under way.
  *
  * @generated from message service.v1.DeleteWorkflowResponse
  */
@@ -827,13 +827,13 @@ export declare type DeleteWorkflowResponse = Message<"service.v1.DeleteWorkflowR
 export declare const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse>;
 
 /**
- * Which executions to list, and how.
+ * The executions to list, and how.
  *
  * @generated from message service.v1.ListWorkflowExecutionsRequest
  */
 export declare type ListWorkflowExecutionsRequest = Message<"service.v1.ListWorkflowExecutionsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -898,7 +898,7 @@ export declare type ListWorkflowExecutionsRequest_Filter = Message<"service.v1.L
 
   /**
    * Only executions with this text in their id or the name of their workflow
-   * when they started. Letter case is disregarded by Unicode's simple case
+   * when they started. Letter case is ignored by Unicode's simple case
    * folding. At most 256 characters.
    *
    * @generated from field: string search = 5;
@@ -919,7 +919,7 @@ export declare const ListWorkflowExecutionsRequest_FilterSchema: GenMessage<List
  */
 export declare type ListWorkflowExecutionsResponse = Message<"service.v1.ListWorkflowExecutionsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -940,7 +940,7 @@ export declare type ListWorkflowExecutionsResponse = Message<"service.v1.ListWor
 export declare const ListWorkflowExecutionsResponseSchema: GenMessage<ListWorkflowExecutionsResponse>;
 
 /**
- * Which execution to return.
+ * The execution to return.
  *
  * @generated from message service.v1.GetWorkflowExecutionRequest
  */
@@ -960,7 +960,7 @@ export declare type GetWorkflowExecutionRequest = Message<"service.v1.GetWorkflo
 export declare const GetWorkflowExecutionRequestSchema: GenMessage<GetWorkflowExecutionRequest>;
 
 /**
- * The execution that was asked for.
+ * The requested execution.
  *
  * @generated from message service.v1.GetWorkflowExecutionResponse
  */
@@ -980,7 +980,7 @@ export declare type GetWorkflowExecutionResponse = Message<"service.v1.GetWorkfl
 export declare const GetWorkflowExecutionResponseSchema: GenMessage<GetWorkflowExecutionResponse>;
 
 /**
- * Which execution to cancel.
+ * The execution to cancel.
  *
  * @generated from message service.v1.CancelWorkflowExecutionRequest
  */
@@ -1000,7 +1000,7 @@ export declare type CancelWorkflowExecutionRequest = Message<"service.v1.CancelW
 export declare const CancelWorkflowExecutionRequestSchema: GenMessage<CancelWorkflowExecutionRequest>;
 
 /**
- * Nothing to say: the execution is being stopped, or had ended.
+ * Empty: the execution is being stopped, or had ended.
  *
  * @generated from message service.v1.CancelWorkflowExecutionResponse
  */
@@ -1034,7 +1034,7 @@ export declare type RetryFailedActionsRequest = Message<"service.v1.RetryFailedA
 export declare const RetryFailedActionsRequestSchema: GenMessage<RetryFailedActionsRequest>;
 
 /**
- * Carries the execution that was started.
+ * The execution that was started.
  *
  * @generated from message service.v1.RetryFailedActionsResponse
  */
@@ -1055,13 +1055,13 @@ export declare type RetryFailedActionsResponse = Message<"service.v1.RetryFailed
 export declare const RetryFailedActionsResponseSchema: GenMessage<RetryFailedActionsResponse>;
 
 /**
- * Which actions to list.
+ * The actions to list.
  *
  * @generated from message service.v1.ListWorkflowExecutionActionsRequest
  */
 export declare type ListWorkflowExecutionActionsRequest = Message<"service.v1.ListWorkflowExecutionActionsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -1130,7 +1130,7 @@ export declare const ListWorkflowExecutionActionsRequest_FilterSchema: GenMessag
  */
 export declare type ListWorkflowExecutionActionsResponse = Message<"service.v1.ListWorkflowExecutionActionsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -1151,7 +1151,7 @@ export declare type ListWorkflowExecutionActionsResponse = Message<"service.v1.L
 export declare const ListWorkflowExecutionActionsResponseSchema: GenMessage<ListWorkflowExecutionActionsResponse>;
 
 /**
- * Which action to return.
+ * The action to return.
  *
  * @generated from message service.v1.GetWorkflowExecutionActionRequest
  */
@@ -1171,7 +1171,7 @@ export declare type GetWorkflowExecutionActionRequest = Message<"service.v1.GetW
 export declare const GetWorkflowExecutionActionRequestSchema: GenMessage<GetWorkflowExecutionActionRequest>;
 
 /**
- * The action that was asked for.
+ * The requested action.
  *
  * @generated from message service.v1.GetWorkflowExecutionActionResponse
  */
@@ -1191,7 +1191,7 @@ export declare type GetWorkflowExecutionActionResponse = Message<"service.v1.Get
 export declare const GetWorkflowExecutionActionResponseSchema: GenMessage<GetWorkflowExecutionActionResponse>;
 
 /**
- * Which action to cancel.
+ * The action to cancel.
  *
  * @generated from message service.v1.CancelWorkflowExecutionActionRequest
  */
@@ -1211,7 +1211,7 @@ export declare type CancelWorkflowExecutionActionRequest = Message<"service.v1.C
 export declare const CancelWorkflowExecutionActionRequestSchema: GenMessage<CancelWorkflowExecutionActionRequest>;
 
 /**
- * Nothing to say: the action is being stopped, or had ended.
+ * Empty: the action is being stopped, or had ended.
  *
  * @generated from message service.v1.CancelWorkflowExecutionActionResponse
  */
@@ -1225,13 +1225,13 @@ export declare type CancelWorkflowExecutionActionResponse = Message<"service.v1.
 export declare const CancelWorkflowExecutionActionResponseSchema: GenMessage<CancelWorkflowExecutionActionResponse>;
 
 /**
- * Which outputs to list.
+ * The outputs to list.
  *
  * @generated from message service.v1.ListWorkflowExecutionOutputsRequest
  */
 export declare type ListWorkflowExecutionOutputsRequest = Message<"service.v1.ListWorkflowExecutionOutputsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -1278,7 +1278,7 @@ export declare const ListWorkflowExecutionOutputsRequest_FilterSchema: GenMessag
  */
 export declare type ListWorkflowExecutionOutputsResponse = Message<"service.v1.ListWorkflowExecutionOutputsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -1441,7 +1441,7 @@ export declare type GetWorkflowWebhookSecretRequest = Message<"service.v1.GetWor
 export declare const GetWorkflowWebhookSecretRequestSchema: GenMessage<GetWorkflowWebhookSecretRequest>;
 
 /**
- * The webhook secret that was asked for.
+ * The requested webhook secret.
  *
  * @generated from message service.v1.GetWorkflowWebhookSecretResponse
  */
@@ -1591,13 +1591,13 @@ export declare type GetWorkflowExecutionSummaryResponse = Message<"service.v1.Ge
 export declare const GetWorkflowExecutionSummaryResponseSchema: GenMessage<GetWorkflowExecutionSummaryResponse>;
 
 /**
- * Which entries of the ledger to list.
+ * The entries of the ledger to list.
  *
  * @generated from message service.v1.ListWorkflowTriggerEventsRequest
  */
 export declare type ListWorkflowTriggerEventsRequest = Message<"service.v1.ListWorkflowTriggerEventsRequest"> & {
   /**
-   * Which page. Unset: the first.
+   * The page to return. Unset: the first.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
@@ -1652,7 +1652,7 @@ export declare const ListWorkflowTriggerEventsRequest_FilterSchema: GenMessage<L
  */
 export declare type ListWorkflowTriggerEventsResponse = Message<"service.v1.ListWorkflowTriggerEventsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -1713,7 +1713,7 @@ export declare type RedeliverWorkflowTriggerEventResponse = Message<"service.v1.
 export declare const RedeliverWorkflowTriggerEventResponseSchema: GenMessage<RedeliverWorkflowTriggerEventResponse>;
 
 /**
- * Which pull requests to list, and which page.
+ * The pull requests to list, and which page.
  *
  * @generated from message service.v1.ListPullRequestsRequest
  */
@@ -1796,7 +1796,7 @@ export declare const ListPullRequestsRequest_FilterSchema: GenMessage<ListPullRe
  */
 export declare type ListPullRequestsResponse = Message<"service.v1.ListPullRequestsResponse"> & {
   /**
-   * Where the list goes on.
+   * Token of the next page.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
@@ -1818,11 +1818,11 @@ export declare const ListPullRequestsResponseSchema: GenMessage<ListPullRequests
 
 /**
  * Keeps and starts workflows: what runs, when, and over which repositories; and
- * returns their executions. Every operation also answers unauthenticated
+ * returns their executions. Every operation also returns unauthenticated
  * without a valid token, permission_denied to a blocked account or to a
- * read-only token that asks for a change, invalid_argument for a request that
- * breaks a rule of its message, and not_found for a resource that is absent or
- * of another organization.
+ * read-only token that requests a change, invalid_argument for a request that
+ * violates a rule of its message, and not_found for a resource that does not
+ * exist or belongs to another organization.
  *
  * @generated from service service.v1.WorkflowService
  */
@@ -1861,23 +1861,23 @@ export declare const WorkflowService: GenService<{
    *
    * The workflow's creator and administrators of the organization may call it.
    * Errors: not_found when the workflow, or a project, environment class or
-   * service account that the request names, is absent or in another
-   * organization; permission_denied when the caller may not change the
+   * service account that the request names, does not exist or belongs to
+   * another organization; permission_denied when the caller may not change the
    * workflow, or is no administrator and changes what the workflow does while
    * it runs as another person; invalid_argument when a cron expression does not
-   * parse or never comes due, a time zone is not known, an expression uses a parameter without a default
-   * that a time or pull-request trigger, which gives none, would need (judged when
-   * triggers, action, report or parameters change), an acceptance criterion or the
-   * pattern of an output does not compile, a parameter expression is malformed or
-   * is where it cannot be carried out, git allows no such branch name, a
-   * repository URL is none that runners clone, fromTrigger is used without a pull-request
-   * trigger, a pull-request trigger names a webhook or an integration, an agent
-   * context comes with 50 steps, the report opens a pull request, the
-   * workflow would be larger than 4 MiB and larger than before (its name,
-   * description and spec in binary form, without disabled), the
-   * executor is neither the caller nor a service account of the organization
-   * (one that stays as it was is taken), or update_mask names no field or one
-   * that cannot be removed;
+   * parse or never comes due, a time zone is not known, an expression uses a
+   * parameter without a default that a time or pull-request trigger, which
+   * gives none, would need (judged when triggers, action, report or parameters
+   * change), an acceptance criterion or the pattern of an output does not
+   * compile, a parameter expression is malformed or is where it cannot be
+   * carried out, git allows no such branch name, a repository URL is none that
+   * runners clone, fromTrigger is used without a pull-request trigger, a
+   * pull-request trigger names a webhook or an integration, an agent context
+   * comes with 50 steps, the report opens a pull request, the workflow would be
+   * larger than 4 MiB and larger than before (its name, description and spec in
+   * binary form, without disabled), the executor is neither the caller nor a
+   * service account of the organization (one that stays as it was is taken), or
+   * update_mask names no field or one that cannot be removed;
    * failed_precondition when the workflow or a project that it names is pending
    * deletion, an environment class is disabled, the service account is
    * suspended, or a policy forbids the agent, its settings or a context without
@@ -1894,20 +1894,20 @@ export declare const WorkflowService: GenService<{
    * Starts one execution of a workflow by hand and answers it, usually still in
    * phase PENDING. It runs over the context of the workflow's manual trigger,
    * or over context_override. The execution copies the workflow and never reads
-   * it again. Each call starts an execution of its own.
+   * it again. Each call starts a new execution.
    *
    * The caller needs the permission to start the workflow and, for everything
    * that context_override names, the permission to use it. Errors: not_found
-   * when the workflow, or something that the override names, is absent or in
-   * another organization; permission_denied without those permissions, or for an
-   * override of who is no administrator while the workflow runs as another
-   * person; invalid_argument when the override is fromTrigger, or an agent
-   * together with 50 steps, or the workflow uses a parameter that the request
-   * does not give and that has no default (the message names the place), or the
-   * parameters make it larger than 4 MiB; failed_precondition when the workflow
-   * is disabled or pending deletion, its executor is blocked, it has no manual
-   * trigger and the request no override, or a repository selector names a host
-   * for which the executor has no token.
+   * when the workflow, or something that the override names, does not exist or
+   * belongs to another organization; permission_denied without those
+   * permissions, or for an override of who is no administrator while the
+   * workflow runs as another person; invalid_argument when the override is
+   * fromTrigger, or an agent together with 50 steps, or the workflow uses a
+   * parameter that the request does not give and that has no default (the
+   * message names the place), or the parameters make it larger than 4 MiB;
+   * failed_precondition when the workflow is disabled or pending deletion, its
+   * executor is blocked, it has no manual trigger and the request no override,
+   * or a repository selector names a host for which the executor has no token.
    *
    * @generated from rpc service.v1.WorkflowService.StartWorkflow
    */
@@ -1922,9 +1922,10 @@ export declare const WorkflowService: GenService<{
    * is part of the answer (`refusal`) and no error.
    *
    * Every member and service account of the organization may call it. Errors:
-   * not_found when the workflow, or something that the override names, is absent
-   * or in another organization; invalid_argument for a schedule of the request
-   * that does not parse, never comes due, or has an unknown time zone.
+   * not_found when the workflow, or something that the override names, does not
+   * exist or belongs to another organization; invalid_argument for a schedule
+   * of the request that does not parse, never comes due, or has an unknown time
+   * zone.
    *
    * @generated from rpc service.v1.WorkflowService.PreviewWorkflow
    */
@@ -1950,10 +1951,10 @@ export declare const WorkflowService: GenService<{
    * Deletes a workflow: it starts no more, spec.deleting stays true until its
    * executions have ended, and then it is removed with them, their actions,
    * logs and outputs. With force the executions that run are cancelled; where
-   * there is much to cancel, the rest of it after the answer. To repeat the call
-   * is harmless. The workflow's creator and administrators of the organization
-   * may call it. Errors: permission_denied for everybody else in it; not_found,
-   * also after the removal.
+   * there is much to cancel, the rest of it after the answer. Repeating the
+   * call is harmless. The workflow's creator and administrators of the
+   * organization may call it. Errors: permission_denied for everyone else in
+   * the organization; not_found, also after the removal.
    *
    * @generated from rpc service.v1.WorkflowService.DeleteWorkflow
    */
@@ -1988,11 +1989,11 @@ export declare const WorkflowService: GenService<{
   },
   /**
    * Cancels an execution and returns without waiting: actions that have not
-   * started never do, those that run are stopped; of many actions the rest after
-   * the answer. To cancel one that has ended, or is being stopped, changes
-   * nothing. The one who started it, the workflow's creator and administrators of
-   * the organization may call it. Errors: permission_denied for everybody else
-   * in it; not_found.
+   * started never do, those that run are stopped; of many actions the rest
+   * after the answer. To cancel one that has ended, or is being stopped,
+   * changes nothing. The one who started it, the workflow's creator and
+   * administrators of the organization may call it. Errors: permission_denied
+   * for everyone else in the organization; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.CancelWorkflowExecution
    */
@@ -2004,9 +2005,9 @@ export declare const WorkflowService: GenService<{
   /**
    * Starts an execution that does the failed actions of another again, from the
    * same copies: steps, context and parameters, not from what the workflow says
-   * now. Actions that were stopped are not done again. Each call starts an
-   * execution of its own. Everyone who may start the workflow may call it.
-   * Errors: permission_denied for everybody else in the organization; not_found;
+   * now. Actions that were stopped are not done again. Each call starts a new
+   * execution. Everyone who may start the workflow may call it. Errors:
+   * permission_denied for everyone else in the organization; not_found;
    * failed_precondition when the execution has not ended or has no failed
    * action, and where StartWorkflow has it for the workflow or its executor.
    *
@@ -2044,8 +2045,8 @@ export declare const WorkflowService: GenService<{
   /**
    * Cancels one action and returns without waiting for its runner; the others
    * of its execution go on. To cancel one that has ended changes nothing.
-   * Everyone who may cancel the execution may call it. Errors: permission_denied
-   * for everybody else in the organization; not_found.
+   * Everyone who may cancel the execution may call it. Errors:
+   * permission_denied for everyone else in the organization; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.CancelWorkflowExecutionAction
    */
@@ -2101,7 +2102,7 @@ export declare const WorkflowService: GenService<{
    * with; each call is kept in the audit trail. The workflow's creator and
    * administrators of the organization may call it; while the workflow runs as
    * another person, administrators alone. Errors: permission_denied for
-   * everybody else in it; not_found.
+   * everyone else in the organization; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.GetWorkflowWebhookSecret
    */
@@ -2113,10 +2114,10 @@ export declare const WorkflowService: GenService<{
   /**
    * Makes a new webhook secret and returns it. For 24 hours the one before it
    * verifies too; one that was replaced before that no longer does. The
-   * workflow's creator and administrators of the organization may call it; while
-   * the workflow runs as another person, administrators alone. Errors:
-   * permission_denied for everybody else in it; not_found; failed_precondition
-   * when the workflow is pending deletion.
+   * workflow's creator and administrators of the organization may call it;
+   * while the workflow runs as another person, administrators alone. Errors:
+   * permission_denied for everyone else in the organization; not_found;
+   * failed_precondition when the workflow is pending deletion.
    *
    * @generated from rpc service.v1.WorkflowService.RotateWorkflowWebhookSecret
    */
@@ -2151,13 +2152,13 @@ export declare const WorkflowService: GenService<{
     output: typeof ListWorkflowTriggerEventsResponseSchema;
   },
   /**
-   * Delivers an entry of the ledger again, against the workflow as it is now and
-   * past the check for duplicates, and returns the new entries. An entry of a
-   * single trigger goes to that trigger alone. A start that is refused is an
+   * Delivers an entry of the ledger again, against the workflow as it is now
+   * and past the check for duplicates, and returns the new entries. An entry of
+   * a single trigger goes to that trigger alone. A start that is refused is an
    * entry too, and no error. The caller is the creator of what it starts.
    * Entries with the verdict TRIGGER_VERDICT_BAD_SIGNATURE are refused, since
    * nothing of them was kept. Everyone who may start the workflow may call it.
-   * Errors: permission_denied for everybody else in the organization; not_found;
+   * Errors: permission_denied for everyone else in the organization; not_found;
    * failed_precondition for such an entry.
    *
    * @generated from rpc service.v1.WorkflowService.RedeliverWorkflowTriggerEvent

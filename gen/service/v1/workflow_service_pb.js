@@ -428,11 +428,11 @@ export const ListPullRequestsResponseSchema = /*@__PURE__*/
 
 /**
  * Keeps and starts workflows: what runs, when, and over which repositories; and
- * returns their executions. Every operation also answers unauthenticated
+ * returns their executions. Every operation also returns unauthenticated
  * without a valid token, permission_denied to a blocked account or to a
- * read-only token that asks for a change, invalid_argument for a request that
- * breaks a rule of its message, and not_found for a resource that is absent or
- * of another organization.
+ * read-only token that requests a change, invalid_argument for a request that
+ * violates a rule of its message, and not_found for a resource that does not
+ * exist or belongs to another organization.
  *
  * @generated from service service.v1.WorkflowService
  */
