@@ -12,7 +12,7 @@ export interface Options {
   readonly rounds: number;
   /** Duration of a case on a peer in a round, all parts together. */
   readonly seconds: number;
-  /** Number of parts that it is split into. The peers take turns, since the machine's speed varies from second to second. */
+  /** Number of parts, for which the peers take turns, since the machine's speed varies from second to second. */
   readonly parts: number;
   /** Duration of a peer's warm-up in the first round and in later ones. */
   readonly warmUpSeconds: { readonly first: number; readonly later: number };

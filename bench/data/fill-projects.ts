@@ -15,7 +15,7 @@ export interface Organization {
   readonly isLarge: boolean;
 }
 
-/** Inserts the projects of an organization with all rows that the server writes with them; returns their ids, ascending. */
+/** Inserts an organization's projects with all rows that the server writes for them; returns their ids, ascending. */
 export function fillProjects(
   db: Database.Database,
   { owner, number, isLarge }: Organization,

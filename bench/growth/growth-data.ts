@@ -48,7 +48,7 @@ export async function growthData(projects: number, folder: string): Promise<Seed
   return { ...(JSON.parse(readFileSync(facts, "utf8")) as Seeded), dataDir: folder };
 }
 
-/** Removes data of an earlier schema. Data that another run is still creating has no facts file yet and is not removed. */
+/** Removes data of an earlier schema, but not data that another run is still creating: it has no facts file yet. */
 function removeOutdated(projects: number): void {
   mkdirSync(cache, { recursive: true });
   for (const name of readdirSync(cache)) {

@@ -1,6 +1,6 @@
 import { createLog } from "../../src/log.ts";
 
-/** A peer uses the server's own log, pino with lines batched per turn of the event loop, so that logging costs all the same. */
+/** The server's own log, pino with lines batched per turn of the event loop, so that logging costs all peers the same. */
 const log = createLog("info");
 
 /** The fields of a call in the access log. */

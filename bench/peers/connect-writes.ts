@@ -25,7 +25,7 @@ type Tx = Transaction<Schema>;
 /** Inserts a search text into the peer's own index; returns its row there, or null if the peer has no such index. */
 type EnterText = (tx: Tx, caller: PeerCaller, text: string) => Promise<number | null>;
 
-/** Opens the writes of the connect-node peers: the same rows as the server's, by the same rules, one commit for each write. */
+/** Opens the writes of the connect-node peers: the server's rows, by the same rules, in one commit for each write. */
 export function openConnectWrites(
   db: Kysely<Schema>,
   keys: ReturnType<typeof openKeys>,

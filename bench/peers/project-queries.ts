@@ -38,7 +38,7 @@ export const FIND_TOKEN = `
   left join account on account.id = member.account_id
   where token.hash = ?`;
 
-/** Returns the caller of a token, or undefined if the token is expired or disabled, or its user is blocked or no member. */
+/** Returns a token's caller, or undefined if the token is expired or disabled, or its user is blocked or no member. */
 export function peerCallerOf(found: FoundToken | undefined): PeerCaller | undefined {
   if (found?.kind !== "personal") return undefined;
   if (found.expires_at <= Date.now() || found.disabled_at !== null || found.blocked_at !== null) {

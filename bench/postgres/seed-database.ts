@@ -57,7 +57,7 @@ export async function seedDatabase(
   return { ...seeded(dataDir, main, others, ids), database };
 }
 
-/** Writes the projects of an organization with all rows that the server writes with them; returns their ids, ascending. */
+/** Writes an organization's projects with all rows that the server writes for them; returns their ids, ascending. */
 async function writeProjects(files: Files, owner: Owner, count: number, isLarge: boolean): Promise<string[]> {
   const { organizationId, creatorId } = owner;
   const ids: string[] = [];

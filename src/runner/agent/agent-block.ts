@@ -14,7 +14,7 @@ export type Plan = Omit<MessageInitShape<typeof PlanSchema>, "$typeName" | "$unk
 export type Question = Omit<MessageInitShape<typeof QuestionSchema>, "$typeName" | "$unknown">;
 export type Usage = Omit<MessageInitShape<typeof UsageSchema>, "$typeName" | "$unknown">;
 
-/** Limits of the contract for blocks (AgentOutputBlock). This one is for a text, a diff and a tool's arguments. */
+/** The contract's limit, in characters, for a text, a diff and the arguments of a tool (AgentOutputBlock). */
 const MAX_TEXT_CHARACTERS = 65_536;
 const MAX_PATH_CHARACTERS = 1_024;
 const MAX_TOOL_NAME_CHARACTERS = 256;

@@ -6,7 +6,7 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 
-/** Reports an invalid line; the message gives the reason. */
+/** The error for an invalid line; its message gives the reason. */
 export class InvalidAgentLine extends Error {
   override readonly name = "InvalidAgentLine";
 }

@@ -129,7 +129,7 @@ function toPem(label: string, content: ArrayBuffer): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ""].join("\n");
 }
 
-/** Copies bytes into a new buffer. A Buffer's pooled memory may hold other data, which would end up in the certificate. */
+/** Copies bytes into a new buffer, since a Buffer's pool may hold other data, which would end up in the certificate. */
 function ownBytes(bytes: ArrayLike<number>): ArrayBuffer {
   return Uint8Array.from(bytes).buffer;
 }

@@ -33,7 +33,7 @@ async function listening(server: Server): Promise<number> {
 
 type Answer = (req: IncomingMessage, res: ServerResponse) => unknown;
 
-/** Starts a host for every name, whose certificates an authority signs that was made at a time. */
+/** Starts a host that serves every name. Its certificates come from a new authority that was created at `madeAt`. */
 async function startHost(answer: Answer, madeAt = Date.now(), nameOf = (name: string) => name) {
   const authority = await createCredentialAuthority(madeAt);
   const requests: IncomingMessage[] = [];
@@ -47,7 +47,7 @@ async function startHost(answer: Answer, madeAt = Date.now(), nameOf = (name: st
   return { port: await listening(server), requests, certificate: authority.certificate };
 }
 
-/** Answers with what the host has got, in a header and in the body. */
+/** Answers with the received request: its authorization in a header, everything in the body. */
 const echo: Answer = async (req, res) => {
   const body = await text(req);
   res.setHeader("X-Echo", req.headers.authorization ?? "none");
@@ -59,9 +59,9 @@ interface Proxied {
   readonly credentials: CredentialProxy;
   /** Opens a tunnel to a host. */
   tunnel(host: string, port: number): Promise<Socket>;
-  /** Speaks TLS with a host by a tunnel. */
+  /** Opens a TLS connection to a host through a tunnel. */
   secure(host: string, port: number, options?: ConnectionOptions): Promise<TLSSocket>;
-  /** Sends a request to a.example by a tunnel, and returns all that comes until the end. */
+  /** Sends a request to a.example through a tunnel and returns everything that is received until the end. */
   send(port: number, head: string): Promise<string>;
 }
 
@@ -200,7 +200,7 @@ describe("no value goes", () => {
       `GET http://a.example:${plain}/ HTTP/1.1\r\nHost: a.example:${plain}\r\nConnection: close\r\n\r\n`,
     );
     expect(await text(socket)).toMatch(/\r\n\r\n.*none/s);
-    // Nor where the work takes it for HTTPS.
+    // Nor if the work expects HTTPS there, since the host does not speak TLS.
     expect(await proxy.send(plain, get(plain))).toMatch(/^HTTP\/1.1 502 /);
   });
 
@@ -271,7 +271,7 @@ test("a large answer is read no faster than the work takes it", async () => {
   for await (const bytes of socket) {
     received += bytes.length;
     ahead = Math.max(ahead, written - received);
-    // Everybody else has many turns before the next piece is taken.
+    // Read slowly: give the other sockets many turns before the next chunk.
     if (received < 8 * MIB) for (let turn = 0; turn < 20; turn++) await nextTurn();
   }
   expect(received).toBeGreaterThanOrEqual(size);
@@ -290,7 +290,7 @@ describe("the authority", () => {
     const other = new X509Certificate((await createCredentialAuthority(Date.now())).certificate);
     expect(other.serialNumber).not.toBe(certificate.serialNumber);
     expect(other.verify(certificate.publicKey)).toBe(false);
-    // A number of 16 bytes; a buffer that is shared would bring kilobytes of this process.
+    // The number has 16 bytes; a shared buffer would add kilobytes of this process's memory.
     expect(certificate.serialNumber).toHaveLength(32);
     expect(certificate.raw.length).toBeLessThan(600);
   });

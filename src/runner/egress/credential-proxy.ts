@@ -30,7 +30,7 @@ export interface ProxiedSecret {
   readonly header: string;
 }
 
-/** Injects secrets into the requests of a piece of work to their hosts. The work only has the authority's certificate. */
+/** Injects secrets into the work's requests to their hosts. The work itself only has the authority's certificate. */
 export interface CredentialProxy {
   /** The authority's certificate in PEM, which makes the work accept this proxy in place of the hosts. */
   readonly certificate: string;

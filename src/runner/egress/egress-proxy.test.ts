@@ -26,7 +26,7 @@ async function listening<S extends Pick<Server, "listen" | "once" | "address" | 
 
 const LOOPBACK = [{ address: "127.0.0.0", prefix: 8, family: "ipv4" }] as const;
 
-/** Starts a proxy; names have the addresses that `resolve` returns. */
+/** Starts a proxy that resolves names with `resolve`. */
 async function proxyWith(
   rules: readonly EgressRule[],
   resolve: (name: string) => string[],
@@ -45,7 +45,7 @@ async function proxyWith(
   return { port, seen, first: ended.promise, send: (request: string) => send(port, request) };
 }
 
-/** Sends bytes and returns all that comes until the other side ends. */
+/** Sends bytes and returns everything that is received until the other side ends. */
 async function send(port: number, request: string): Promise<string> {
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   socket.write(request);
@@ -55,7 +55,7 @@ async function send(port: number, request: string): Promise<string> {
   return received;
 }
 
-/** Starts a host that answers with what it gets. */
+/** Starts a host that answers with the received request. */
 async function echo(host?: string, port?: number) {
   const answer = async (req: IncomingMessage, res: { end(body: string): void }) => {
     const body = await text(req);
@@ -131,7 +131,7 @@ testOnLinux(
     const port = await echo("127.0.0.1");
     const private_ = createServer((_, res) => res.end("private"));
     await listening(private_, "127.0.0.2", port);
-    // The name has another address each time that somebody asks: allowed, refused, allowed...
+    // Each look-up of the name returns the other address: allowed, refused, allowed...
     let asked = 0;
     const resolve = () => [asked++ % 2 === 0 ? "127.0.0.1" : "127.0.0.2"];
     const { send } = await proxyWith([ruleFor(port)], resolve, [
@@ -173,7 +173,7 @@ test.each([
 });
 
 testOnLinux("a host that takes no connection is said to be unreachable", async () => {
-  // Nobody else gets the port of another address meanwhile.
+  // The port is in use on 127.0.0.1, so no other program gets it on another address.
   const port = await echo();
   const { send } = await proxyWith([ruleFor(port)], () => ["127.0.0.9"]);
   const get = `GET http://a.example:${port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
@@ -206,7 +206,7 @@ test("a header that ends the body is kept, whatever the client says of it", asyn
 
 test("no connection to a host outlives the work: not one that the client has half closed", async () => {
   const connected = Promise.withResolvers<Socket>();
-  // It reads to the end, and never ends its own side.
+  // The host reads to the end and never ends its own side.
   const host = createTcpServer({ allowHalfOpen: true }, (socket) =>
     connected.resolve(socket.on("error", () => undefined)),
   );
@@ -222,7 +222,7 @@ test("no connection to a host outlives the work: not one that the client has hal
   client.end(`CONNECT a.example:${port} HTTP/1.1\r\nHost: a.example\r\n\r\nhello`);
   const socket = await connected.promise;
   expect(await text(socket)).toBe("hello");
-  // As Egress does at the end of the work.
+  // Close as Egress does at the end of the work.
   proxy.close();
   for (const each of clients) each.destroy();
   expect(await over.promise).toMatchObject({ port, sentBytes: 5 });
@@ -253,7 +253,7 @@ test("a client that has gone before its host is known has no connection opened",
   await gone;
   found.resolve(["127.0.0.1"]);
   await nextTurn();
-  // One that the proxy has opened comes before another.
+  // A connection that the proxy had opened would be accepted before this one.
   const accepted = once(host, "connection");
   const other = connect({ port, host: "127.0.0.1" });
   await once(other, "connect");

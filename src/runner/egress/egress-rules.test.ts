@@ -9,7 +9,7 @@ const RULES: readonly EgressRule[] = [
   { name: "hosts[2]", host: "8.8.8.8", ports: [443] },
 ];
 
-/** Decides about a host where every name has these addresses; the decision, and the names that were looked up. */
+/** Decides about a host; every name resolves to `addresses`. Returns the decision and the names that were looked up. */
 async function decide(authority: string, addresses: readonly string[], named: string[] = []) {
   const asked: string[] = [];
   const privateNetworks = named.map((address) => ({ address, prefix: 32, family: "ipv4" as const }));

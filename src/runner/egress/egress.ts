@@ -38,7 +38,7 @@ export interface EgressOptions {
   readonly privateNetworks: PrivateNetworks;
   readonly machine: MachineSettings;
   readonly resolve?: ResolveHost;
-  /** Certificates in PEM of authorities that hosts may be verified with, in addition to those of Node and the machine. */
+  /** Certificates in PEM of authorities that verify hosts, in addition to those of Node and the machine. */
   readonly authorities?: readonly string[] | undefined;
 }
 

@@ -55,7 +55,7 @@ export async function readMachineRegistries(settings: MachineSettings): Promise<
   return [...distinct.values()].map(({ host, port }) => ({ name: "registries", host, ports: [port] }));
 }
 
-/** The setting of a network proxy, through which work would reach every host. GOPROXY is a registry and is not matched. */
+/** The setting of a network proxy, through which work would reach every host. Does not match GOPROXY, a registry. */
 const PROXY_SETTING = /^\s*[:"']*([\w.:-]*[_.:-])?(https?[_-]?)?proxy["']?\s*[:=]/i;
 
 /** Returns the URLs in a configuration text, without those in comments, XML namespaces and proxy settings. */

@@ -28,7 +28,7 @@ afterAll(stopAll);
 const ENVIRONMENT = "01900000-0000-7000-8000-00000000000e";
 const lease = { isLost: false };
 
-/** Work that reaches what `policies` allow at a service that takes, or refuses, what it reports. */
+/** Opens the network of work with `policies`, and a service that accepts its reports unless `take` throws. */
 async function working(
   policies: MessageInitShape<typeof PoliciesSchema>,
   options: {
@@ -89,7 +89,7 @@ test("work with a policy is refused where nothing isolates it, and other work ha
   const free = { tools, work: create(WorkSchema), lease, secrets, warnings };
   expect(await openNetwork(free, place, undefined)).toBeUndefined();
   expect(warnings).toEqual([]);
-  // No request of it can get a secret, and a warning says so.
+  // Without isolation no request gets the secret, and a warning says so.
   const credentialProxy = { targetHosts: ["a.example"], header: "authorization" };
   const proxied = create(WorkSchema, { secrets: [{ name: "MOUNTED" }, { name: "PUT_IN", credentialProxy }] });
   expect(await openNetwork({ ...free, work: proxied }, place, undefined)).toBeUndefined();
@@ -175,7 +175,7 @@ describe("work that a pull request from a fork began", () => {
     ["what the policy allows, where the trigger says so", ForkEgress.POLICY, 502, Refusal.NO_ADDRESS],
   ])("reaches %s", async (_, forkEgress, status, refusal) => {
     const work = await working({ egress }, { environment: begun(forkEgress), resolve: async () => [] });
-    // Nobody listens there: it was let through.
+    // The request was allowed, but nothing listens there.
     expect(await work.get("http://127.0.0.1:1/")).toBe(502);
     expect(await work.get("http://b.example/")).toBe(status);
     await work.network.close();
