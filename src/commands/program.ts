@@ -62,15 +62,13 @@ export function createProgram(
   const program = new Command("chartroom");
   configure(program);
   fitHelp(program, terminal)
-    .description(
-      "A control plane for development environments and coding agents that a team runs on its own machines.",
-    )
+    .description("A self-hosted control plane for development environments and coding agents.")
     // Set this before the commands, which inherit it. It follows each message about wrong usage.
-    .showHelpAfterError("Add --help to see what there is.")
+    .showHelpAfterError("Run with --help for usage.")
     .addHelpText(
       "after",
       () => `
-${wrapHelp(program, "Settings of serve, each as a flag or an environment variable; the flag goes first:")}
+${wrapHelp(program, "Settings of serve. Each is a flag or an environment variable; the flag takes precedence:")}
 
 ${Object.values(SETTINGS)
   .map((setting) => {
@@ -84,7 +82,7 @@ ${Object.values(SETTINGS)
     program
       .command("serve")
       .description(
-        "start the server; the first start creates an organization, its administrator and an access token",
+        "start the server; the first start creates an organization, an administrator and an access token",
       )
       .action((flags: Flags) =>
         runUntilStopped(async () => {

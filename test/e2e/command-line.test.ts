@@ -60,7 +60,7 @@ describe("the help", () => {
     const calls = [["frob"], ["serve", "--frob"], ["serve", "now"], ["token", "create", "--days", "91"]];
     for (const { code, stdout, stderr } of await Promise.all(calls.map((call) => runCommand(call)))) {
       expect([code, stdout]).toEqual([1, ""]);
-      expect(stderr).toMatch(/^error: .*\nAdd --help to see what there is\.\n$/s);
+      expect(stderr).toMatch(/^error: .*\nRun with --help for usage\.\n$/s);
     }
   });
 });

@@ -128,7 +128,7 @@ export function numberOption(option: string, least: number, most: number): (text
 
 /** Returns the option `--retry-for` of commands that follow a run. */
 export function retryOption(): Option {
-  return new Option("--retry-for <seconds>", "how long to retry while the server cannot be reached")
+  return new Option("--retry-for <seconds>", "how long to keep retrying when the server is unreachable")
     .argParser(numberOption("--retry-for", 0, 86_400))
     .default(300);
 }

@@ -8,12 +8,12 @@ const loadAccountCommands = () => import("../account.ts");
 export function declareAccount(program: Command, terminal: Terminal): void {
   const account = program
     .command("account")
-    .description("accounts: the logins of people, who may be members of several organizations");
+    .description("manage accounts: logins of people, who can be members of several organizations");
   withDataSettings(
     account
       .command("block <account>")
-      .description("block an account, by id or email; the server may be running")
-      .requiredOption("--reason <text>", "the reason, for the audit log")
+      .description("block an account by id or email; works while the server is running")
+      .requiredOption("--reason <text>", "reason to record in the audit log")
       .action((named: string, { reason, ...flags }: Flags & { reason: string }) =>
         runOnData(terminal, flags, async (config) =>
           (await loadAccountCommands()).blockAsOperator(config, { account: named, reason }),
@@ -23,7 +23,7 @@ export function declareAccount(program: Command, terminal: Terminal): void {
   withDataSettings(
     account
       .command("unblock <account>")
-      .description("unblock an account, by id or email; what the block stopped stays stopped")
+      .description("unblock an account by id or email; anything that the block stopped stays stopped")
       .action((named: string, flags: Flags) =>
         runOnData(terminal, flags, async (config) =>
           (await loadAccountCommands()).unblockAsOperator(config, named),
@@ -33,11 +33,11 @@ export function declareAccount(program: Command, terminal: Terminal): void {
   withDataSettings(
     program
       .command("subscription")
-      .description("subscriptions of accounts; blocking an account cancels them")
+      .description("manage subscriptions of accounts; blocking an account cancels them")
       .command("add")
       .description("add a subscription to an account and print its id")
-      .requiredOption("--account <id or email>", "the account")
-      .requiredOption("--name <text>", "the name of the subscription")
+      .requiredOption("--account <id or email>", "account to add it to")
+      .requiredOption("--name <text>", "name of the subscription")
       .action(({ account: named, name, ...flags }: Flags & { account: string; name: string }) =>
         runOnData(terminal, flags, async (config) =>
           (await loadAccountCommands()).addSubscription(config, { account: named, name }),

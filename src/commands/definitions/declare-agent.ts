@@ -37,39 +37,42 @@ type OwnerFlags = Flags & Pick<AgentOptions, "organization">;
 export function declareAgent(program: Command, terminal: Terminal): void {
   const agent = program
     .command("agent")
-    .description("agents: programs that runners start for agent executions");
+    .description("manage agents: programs that runners start for agent runs");
   withDataSettings(
     ofOrganization(
       agent
         .command("add")
         .description("register an agent and print its id")
-        .argument("<name>", "its name, at most 80 characters")
+        .argument("<name>", "name of the agent, at most 80 characters")
         .option(
           "--command <words>",
-          'its program and arguments, run without a shell: a JSON list such as ["agent", "--loop"], or plain words with spaces between',
+          'program and arguments, run without a shell: a JSON list such as ["agent", "--loop"], or words separated by spaces',
         )
         .addOption(
           new Option(
             "--form <form>",
-            "the program's protocol: the Agent Client Protocol (docs/agents/acp.md), JSON lines (docs/agents.md), or plain text once per turn",
+            "protocol of the program: Agent Client Protocol (docs/agents/acp.md), JSON lines (docs/agents.md), or plain text, started once per turn",
           )
             .choices([...FORM_NAMES])
             .default("text"),
         )
         .addOption(
-          new Option("--preset <name>", "the command and form of a known program: chartroom agent presets")
+          new Option(
+            "--preset <name>",
+            "use the command and form of a known program; see `chartroom agent presets`",
+          )
             .choices(AGENT_PRESETS.map((preset) => preset.name))
             .conflicts(["command", "form"]),
         )
         .option(
           "--mcp-server <server>",
-          "a server of the Model Context Protocol that it may use, of the form acp: NAME=COMMAND, NAME=URL or a JSON object (docs/agents/acp.md); may be repeated",
+          "MCP server for an agent of the form acp: NAME=COMMAND, NAME=URL or a JSON object (docs/agents/acp.md); can be repeated",
           (server: string, earlier: readonly string[]) => [...earlier, server],
           [],
         )
-        .option("--description <text>", "a description for people", "")
-        .option("--takes-settings", "pass it the model, effort and tier of requests")
-        .option("--default", "make it the default for requests that name no agent"),
+        .option("--description <text>", "description of the agent", "")
+        .option("--takes-settings", "pass the model, effort and tier of each request to the agent")
+        .option("--default", "make it the default agent"),
     ).action((name: string, { preset, description, organization, ...flags }: AddFlags, add: Command) => {
       const { default: isDefault = false, takesSettings = false, mcpServer: mcpServers, ...rest } = flags;
       const known = AGENT_PRESETS.find((each) => each.name === preset);
@@ -87,12 +90,12 @@ export function declareAgent(program: Command, terminal: Terminal): void {
   );
   agent
     .command("presets")
-    .description("list known programs: name, command, what to install, and the variable with the key")
+    .description("list known programs: name, command, what to install, and the secret to set")
     .action(() => printListing(terminal, listPresets()));
   withDataSettings(
     agent
       .command("list")
-      .description("list the agents with their ids, owners, forms and commands")
+      .description("list agents with their ids, owners, forms and commands")
       .action((flags: Flags) =>
         listOnData(terminal, flags, async (config) => (await loadAgentCommands()).listAgents(config)),
       ),
@@ -101,8 +104,8 @@ export function declareAgent(program: Command, terminal: Terminal): void {
     ofOrganization(
       agent
         .command("remove")
-        .description("unregister an agent: its agent executions that have begun continue, others fail")
-        .argument("<agent>", "its name or id"),
+        .description("unregister an agent; its started runs continue, its pending runs fail")
+        .argument("<agent>", "name or id of the agent"),
     ).action((name: string, { organization, ...flags }: OwnerFlags) =>
       runOnData(terminal, flags, async (config) =>
         (await loadAgentCommands()).removeAgent(config, { name, organization }),
@@ -113,8 +116,8 @@ export function declareAgent(program: Command, terminal: Terminal): void {
     ofOrganization(
       agent
         .command("default")
-        .description("make an agent the default for requests that name none")
-        .argument("<agent>", "its name or id"),
+        .description("make an agent the default for requests that name no agent")
+        .argument("<agent>", "name or id of the agent"),
     ).action((name: string, { organization, ...flags }: OwnerFlags) =>
       runOnData(terminal, flags, async (config) =>
         (await loadAgentCommands()).makeDefault(config, { name, organization }),
@@ -125,7 +128,10 @@ export function declareAgent(program: Command, terminal: Terminal): void {
 }
 
 function ofOrganization(command: Command): Command {
-  return command.option("--organization <id or name>", "whose agent; without it, that of all organizations");
+  return command.option(
+    "--organization <id or name>",
+    "organization that owns the agent; by default, the agent is shared by all organizations",
+  );
 }
 
 type ChatFlags = ClientFlags & { readonly retryFor: number };
@@ -135,8 +141,8 @@ function declareAgentChat(agent: Command, terminal: Terminal): void {
   withSettings(
     agent
       .command("chat")
-      .description("chat with an agent run: show its output and send what is typed")
-      .argument("<run>", "its id")
+      .description("chat with an agent run: show its output and send what you type")
+      .argument("<run>", "id of the run")
       .addOption(retryOption())
       .action(async (agentExecutionId: string, flags: ChatFlags) => {
         const { input, output } = terminal;

@@ -26,18 +26,23 @@ type DecisionFlags = ClientFlags & Json & Partial<Omit<GivenDecision, "approved"
 export function declareApproval(program: Command, terminal: Terminal): void {
   const approval = program
     .command("approval")
-    .description("approvals: list what agents and workflows wait for, and decide");
+    .description("list and decide the approvals that agents and workflows wait for");
   withSettings(
     approval
       .command("list")
-      .description("list the approvals that wait for a decision, the newest first")
+      .description("list pending approvals, newest first")
       .addOption(
-        new Option("--state <states...>", "approvals in one of these states").choices([...STATE_NAMES]),
+        new Option("--state <states...>", "only approvals in these states").choices([...STATE_NAMES]),
       )
-      .option("--all", "approvals in every state")
-      .option("--run <ids...>", "only what these agent runs ask for")
-      .option("--workflow-execution <ids...>", "only what these executions of workflows ask for")
-      .option("--limit <number>", "the most approvals to list", numberOption("--limit", 1, 100_000), 50)
+      .option("--all", "approvals in any state")
+      .option("--run <ids...>", "only approvals requested by these agent runs")
+      .option("--workflow-execution <ids...>", "only approvals requested by these workflow executions")
+      .option(
+        "--limit <number>",
+        "maximum number of approvals to list",
+        numberOption("--limit", 1, 100_000),
+        50,
+      )
       .option("--json", "print a JSON list of service.v1.Approval")
       .action(async ({ state, all, run, workflowExecution, limit, json, ...flags }: ListFlags) => {
         if (all && state) throw new StartError("give one of --state and --all");
@@ -56,9 +61,9 @@ export function declareApproval(program: Command, terminal: Terminal): void {
   withSettings(
     approval
       .command("show")
-      .description("show what is asked for, who decides, and what was decided")
-      .argument("<approval>", "its id")
-      .option("--json", "print it as JSON: a service.v1.Approval")
+      .description("show an approval: the request, who can decide, and the decision")
+      .argument("<approval>", "id of the approval")
+      .option("--json", "print a service.v1.Approval as JSON")
       .action(async (id: string, { json, ...flags }: ClientFlags & Json) => {
         const access = accessOf(flags, terminal);
         const { approvalJson, approvalText, getApproval } = await loadApprovalCommands();
@@ -73,8 +78,8 @@ export function declareApproval(program: Command, terminal: Terminal): void {
   ] as const) {
     const command = approval
       .command(name)
-      .description(approved ? "approve what is asked for" : "deny what is asked for")
-      .argument("<approval>", "its id");
+      .description(approved ? "approve a request" : "deny a request")
+      .argument("<approval>", "id of the approval");
     withSettings(
       decisionOptions(command, approved).action(async (id: string, { json, ...flags }: DecisionFlags) => {
         const access = accessOf(flags, terminal);
@@ -90,9 +95,9 @@ export function declareApproval(program: Command, terminal: Terminal): void {
 export function declareRunApprove(run: Command, terminal: Terminal): void {
   const command = run
     .command("approve")
-    .description("show what a run waits for, and approve it")
-    .argument("<run>", "its id")
-    .option("--yes", "do not ask first");
+    .description("show the request that a run waits for, and approve it")
+    .argument("<run>", "id of the run")
+    .option("--yes", "do not ask for confirmation");
   withSettings(
     decisionOptions(command, true).action(
       async (id: string, { json, yes = false, ...flags }: DecisionFlags & { readonly yes?: boolean }) => {
@@ -120,11 +125,14 @@ export function declareRunApprove(run: Command, terminal: Terminal): void {
 
 function decisionOptions(command: Command, approved: boolean): Command {
   command
-    .option("--digest <digest>", "decide only if this is asked for: the digest that `approval show` prints")
-    .option("--option <id>", "the option that is chosen, where there are some")
-    .option("--reason <text>", "why, for the asker and for people")
-    .option("--json", "print the approval after it as JSON: a service.v1.Approval");
-  return approved ? command.option("--answer <json>", "the answer to a question: a JSON object") : command;
+    .option(
+      "--digest <digest>",
+      "decide only if the request still has this digest, which `approval show` prints",
+    )
+    .option("--option <id>", "option to choose, if the request offers options")
+    .option("--reason <text>", "reason to show to the requester and to other people")
+    .option("--json", "print the decided approval as JSON, a service.v1.Approval");
+  return approved ? command.option("--answer <json>", "answer to a question, as a JSON object") : command;
 }
 
 function decisionOf({ digest, option, answer, reason }: DecisionFlags, approved: boolean): GivenDecision {

@@ -28,20 +28,20 @@ export function declareBackup(program: Command, terminal: Terminal, runUntilStop
     program
       .command("backup <place>")
       .description(
-        "back up the data to one file, without the keys; with --keep or --schedule, to a folder of copies, each of which is verified by restoring it before older ones are removed; the server may be running",
+        "back up the data, without the keys, to a file; with --keep or --schedule, to a folder of backups: each is verified by restoring it before older ones are removed. Works while the server is running",
       )
       .option(
         "--schedule <cron>",
-        'go on, and make a copy whenever this cron expression is due, in UTC, such as "17 3 * * *"',
+        'keep running and make a backup on this cron schedule, in UTC, such as "17 3 * * *"',
       )
       .option(
         "--keep <number>",
-        `how many copies the folder keeps, by default ${KEPT}; without --schedule one is made now`,
+        `number of backups to keep in the folder, by default ${KEPT}; without --schedule, make one backup now`,
         numberOption("--keep", 1, 10_000),
       )
       .option(
         "--keep-days <days>",
-        "age past which copies go too, but never the newest; 0 for no bound",
+        "also remove backups older than this, but never the newest; 0 for no limit",
         numberOption("--keep-days", 0, 36_500),
       )
       .action(async (place: string, { schedule, keep, keepDays, ...flags }: BackupFlags) => {
@@ -67,7 +67,7 @@ export function declareBackup(program: Command, terminal: Terminal, runUntilStop
   withDataSettings(
     program
       .command("restore <file>")
-      .description("restore a backup into a data folder, which must be empty or absent")
+      .description("restore a backup into a data folder that is empty or does not exist")
       .action((file: string, flags: Flags) =>
         runOnData(terminal, flags, async (config) =>
           (await loadBackupCommands()).restoreBackup(config, file, terminal),

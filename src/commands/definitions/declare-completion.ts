@@ -9,9 +9,11 @@ const DIRECTIVES: Readonly<Record<Completion["fallback"], number>> = { none: 4, 
 export function declareCompletion(program: Command, terminal: Terminal): void {
   program
     .command("completion")
-    .description("print a completion script for a shell, to be sourced in the shell's startup file")
+    .description("print a completion script to source in the shell's startup file")
     .addArgument(
-      program.createArgument("<shell>", "the shell").choices(["zsh", "bash", "fish", "powershell"]),
+      program
+        .createArgument("<shell>", "shell to complete in")
+        .choices(["zsh", "bash", "fish", "powershell"]),
     )
     .action(async (shell: string) => {
       const { script } = await import("@bomb.sh/tab");
@@ -19,8 +21,8 @@ export function declareCompletion(program: Command, terminal: Terminal): void {
     });
   program
     .command("complete", { hidden: true })
-    .description("print what completes a command line: complete -- WORD...")
-    .argument("[words...]", "the words behind the name of the program, the last of which is completed")
+    .description("print completions of a command line: complete -- WORD...")
+    .argument("[words...]", "words after the name of the program; the last one is completed")
     .action((words: string[]) => {
       const { words: found, fallback } = complete(program, words);
       const lines = found.map(({ value, description }) =>

@@ -21,7 +21,7 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
     program
       .command("doctor")
       .description(
-        "check everything that a server with these settings needs, and say what is wrong and how to fix it; exit code 1 if anything is",
+        "check everything that a server with these settings needs, and explain how to fix problems; exit code 1 if there are any",
       )
       .action(async (flags: Flags) => {
         const { diagnose } = await import("../doctor/doctor.ts");
@@ -31,12 +31,12 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
       }),
     SETTINGS,
   );
-  const audit = program.command("audit").description("the audit log");
+  const audit = program.command("audit").description("verify, export and check the audit log");
   withDataSettings(
     audit
       .command("verify")
       .description(
-        "verify the audit chains of a data folder, or of a copy of one, and print where one is broken; exit code 1 if one is",
+        "verify the audit chains of a data folder, or of a copy of one, and print where they are broken; exit code 1 if any is",
       )
       .action(async (flags: Flags) => {
         const { holds, text } = await (await import("../record/audit.ts")).verifyAudit(
@@ -49,10 +49,12 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
   withDataSettings(
     audit
       .command("export")
-      .description("print the audit log, one JSON object a line, with its chains; the server may be running")
+      .description(
+        "print the audit log with its chains, one JSON object per line; works while the server is running",
+      )
       .option(
         "--since <file>",
-        "an earlier export, after whose end it begins; by default it begins with the first row",
+        "continue after the end of this earlier export; by default, start with the first row",
       )
       .action(async ({ since, ...flags }: Flags & { readonly since?: string }) =>
         (await import("../record/audit-export.ts")).exportAudit(
@@ -66,7 +68,7 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
     audit
       .command("check <files...>")
       .description(
-        "check that exports of the audit log, in the order in which they were made, are whole and unchanged; exit code 1 if not",
+        "check that exports of the audit log, given in the order in which they were made, are complete and unchanged; exit code 1 if not",
       )
       .action(async (files: string[], flags: Flags) => {
         const { holds, text } = await (await import("../record/audit-export.ts")).checkExports(
@@ -82,9 +84,9 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
       program
         .command("retention")
         .description(
-          "remove everything past the retention of the settings and of organizations' policies, once; the server may be running",
+          "remove, once, everything that is past the retention in the settings and organization policies; works while the server is running",
         )
-        .option("--dry-run", "only print what would be removed, how many and how many bytes", false)
+        .option("--dry-run", "only print what would be removed, with counts and bytes", false)
         .action(({ dryRun, ...flags }: Flags & { readonly dryRun: boolean }) =>
           runOnData(terminal, flags, async (config) =>
             (await import("../record/retention.ts")).runRetention(config, dryRun, Date.now(), terminal.print),
@@ -96,9 +98,9 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
   withDataSettings(
     program
       .command("keys")
-      .description("the server's secrets, in the key file")
+      .description("manage the server's encryption keys in the key file")
       .command("rotate")
-      .description("create a new key and re-encrypt all credentials with it; no server may be running")
+      .description("create a new key and re-encrypt all credentials with it; stop all servers first")
       .action((flags: Flags) =>
         runOnData(terminal, flags, async (config) => (await import("../keys.ts")).rotateKeys(config)),
       ),
@@ -107,9 +109,9 @@ export function declareData(program: Command, terminal: Terminal, runUntilStoppe
   withDataSettings(
     program
       .command("move")
-      .description("move the data between a data folder and PostgreSQL, with all servers stopped")
-      .requiredOption("--from <place>", "a data folder, or postgres://user@host:5432/database")
-      .requiredOption("--to <place>", "the other of the two, which must hold nothing")
+      .description("move the data between a data folder and PostgreSQL; stop all servers first")
+      .requiredOption("--from <place>", "source: a data folder, or postgres://user@host:5432/database")
+      .requiredOption("--to <place>", "target: the other of the two; must be empty")
       .action(({ from, to, ...flags }: Flags & { readonly from: string; readonly to: string }) =>
         runOnData(terminal, flags, async (config) =>
           (await import("../move.ts")).moveData(config, { from, to }, terminal),

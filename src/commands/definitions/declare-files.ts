@@ -21,9 +21,7 @@ export function declareFiles(program: Command, terminal: Terminal): void {
     planOptions(
       program
         .command("plan")
-        .description(
-          "show how a server differs from the files that describe it; the exit code is 2 if it does",
-        ),
+        .description("show how a server differs from its resource files; exit code 2 if it does"),
     ).action(async ({ file, adopt = false, prune = false, json, ...flags }: PlanFlags) => {
       const access = accessOf(flags, terminal);
       const { makePlan } = await loadPlan();
@@ -39,8 +37,8 @@ export function declareFiles(program: Command, terminal: Terminal): void {
     planOptions(
       program
         .command("apply")
-        .description("change a server to match the files that describe it, all or nothing")
-        .option("--yes", "remove without asking what --prune removes"),
+        .description("change a server to match its resource files, all or nothing")
+        .option("--yes", "do not ask for confirmation before --prune removes resources"),
     ).action(
       async ({
         file,
@@ -72,9 +70,9 @@ export function declareFiles(program: Command, terminal: Terminal): void {
   withSettings(
     program
       .command("export")
-      .description("write the resources of a server as files, for which `plan` shows no change")
-      .argument("[folder]", "where to write them; by default standard output")
-      .option("--owner <name>", "whose the resources are to be once they are applied", DEFAULT_OWNER)
+      .description("write the resources of a server as files for `plan` and `apply`")
+      .argument("[folder]", "folder to write to; by default, standard output")
+      .option("--owner <name>", "owner to write into the files", DEFAULT_OWNER)
       .action(async (folder: string | undefined, { owner, ...flags }: ClientFlags & { owner: string }) => {
         const access = accessOf(flags, terminal);
         const { exportText, readExport, writeExport } = await import("../files/export.ts");
@@ -95,10 +93,10 @@ export function declareFiles(program: Command, terminal: Terminal): void {
 
 function planOptions(command: Command): Command {
   return command
-    .requiredOption("-f, --file <file or folder>", "a folder of files in YAML or JSON, or one such file")
-    .option("--adopt", "take resources of the same name that no folder owns")
-    .option("--prune", "remove what the folder owns and its files do not describe")
-    .option("--json", "print a JSON object: owner, changes, unchanged and unowned");
+    .requiredOption("-f, --file <file or folder>", "YAML or JSON file, or a folder of such files")
+    .option("--adopt", "take over resources of the same name that have no owner")
+    .option("--prune", "remove resources that the folder owns but no longer describes")
+    .option("--json", "print a JSON object with owner, changes, unchanged and unowned");
 }
 
 /** @throws StartError without a terminal, and for any answer except yes */

@@ -14,20 +14,23 @@ const PROGRAM = resolve(import.meta.dirname, "../../..");
 export function declareInstall(program: Command, terminal: Terminal): void {
   program
     .command("install")
-    .description("install Chartroom as services of this machine")
+    .description("install Chartroom as services on this machine")
     .command("systemd")
-    .description("write the units of a server and a runner, and files for their settings; as root")
-    .option("--print", "print the files and write none")
-    .option("--remove", "remove the files that are as they were written; data and users stay")
-    .option("--force", "replace, or remove, files that somebody has changed too")
-    .option("--root <folder>", "the folder to use as /", "/")
-    .option("--node <file>", "the Node that runs Chartroom; by default the one that runs this command")
-    .option("--server <url>", "the server for which the runner works", "http://127.0.0.1:8080")
-    .option("--key-file <file>", "the server's key file, which systemd hands to it")
-    .option("--database-password-file <file>", "the database's password, which systemd hands to the server")
+    .description("write systemd units for a server and a runner, and files for their settings; requires root")
+    .option("--print", "print the files instead of writing them")
+    .option("--remove", "remove the files unless they were edited; data and users stay")
+    .option("--force", "replace or remove edited files, too")
+    .option("--root <folder>", "folder to use as /", "/")
+    .option("--node <file>", "Node program that runs Chartroom; by default, the one that runs this command")
+    .option("--server <url>", "server that the runner connects to", "http://127.0.0.1:8080")
+    .option("--key-file <file>", "key file of the server, passed to it as a systemd credential")
+    .option(
+      "--database-password-file <file>",
+      "file with the database password, passed to the server as a systemd credential",
+    )
     .option(
       "--exchange-token-file <file>",
-      "the runner's exchange token, which systemd hands to it",
+      "file with the exchange token of the runner, passed to it as a systemd credential",
       "/etc/chartroom/exchange-token",
     )
     .action(async (flags: InstallFlags) => {

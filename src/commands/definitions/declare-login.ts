@@ -14,11 +14,9 @@ export function declareLogin(program: Command, terminal: Terminal): void {
   withSettings(
     program
       .command("login")
-      .description(
-        "store an access token for later commands, approved in a browser or read from standard input",
-      )
-      .option("--paste", "ask for an access token instead, which is not shown")
-      .option("--device", "have a person allow it also where the standard input is no terminal")
+      .description("log in to a server in a browser, or with a token from standard input")
+      .option("--paste", "prompt for an access token instead, without showing it")
+      .option("--device", "log in through a browser even when standard input is not a terminal")
       .action(async ({ paste = false, device = false, ...flags }: ClientFlags & LoginFlags) => {
         const { env, input, output } = terminal;
         const place = { server: serverOf(flags, env), file: credentialsFile(env) };
@@ -33,7 +31,7 @@ export function declareLogin(program: Command, terminal: Terminal): void {
   withSettings(
     program
       .command("logout")
-      .description("remove the stored access token of a server")
+      .description("remove the stored access token for a server")
       .action(async (flags: ClientFlags) => {
         const { env } = terminal;
         const { logOut } = await import("../client/login.ts");

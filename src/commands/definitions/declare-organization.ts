@@ -18,18 +18,17 @@ const loadMemberCommands = () => import("../member.ts");
 
 /** Declares `chartroom organization ...` and `chartroom member ...`. */
 export function declareOrganization(program: Command, terminal: Terminal): void {
-  const organization = program.command("organization").description("the organizations that share the server");
+  const organization = program.command("organization").description("manage the organizations on the server");
   withDataSettings(
     organization
       .command("create")
-      .description("create an organization and print the first token of its administrator")
-      .requiredOption("--name <text>", "its name, 3 to 255 characters")
-      .requiredOption("--email <address>", "its administrator; the account is created if there is none")
-      .option(
-        "--administrator-name <text>",
-        "the person's name, for an account that is made",
-        "Administrator",
+      .description("create an organization and print its administrator's first token")
+      .requiredOption("--name <text>", "name of the organization, 3 to 255 characters")
+      .requiredOption(
+        "--email <address>",
+        "email of its administrator; the account is created if it does not exist",
       )
+      .option("--administrator-name <text>", "name of the administrator, for a new account", "Administrator")
       .action(({ name, email, administratorName, ...flags }: Flags & OrganizationOptions) =>
         runOnData(terminal, flags, async (config) =>
           (await loadOrganizationCommands()).createOrganization(config, { name, email, administratorName }),
@@ -39,7 +38,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   withDataSettings(
     organization
       .command("list")
-      .description("list the organizations with their ids and stored bytes")
+      .description("list organizations with their ids and stored bytes")
       .action((flags: Flags) =>
         listOnData(terminal, flags, async (config) =>
           (await loadOrganizationCommands()).listOrganizations(config),
@@ -50,11 +49,11 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
     organization
       .command("remove")
       .description(
-        "remove an organization with all its data; the end of its audit chain is recorded in the installation's. No server may be running",
+        "remove an organization and all its data; the end of its audit chain is recorded in the installation's chain. Stop all servers first",
       )
-      .argument("<organization>", "its id, or its name while no other has the same")
-      .option("--yes", "confirm it: only a backup brings the organization back", false)
-      .option("--force", "also while environments or executions run", false)
+      .argument("<organization>", "id of the organization, or its name if that is unique")
+      .option("--yes", "confirm the removal; only a backup can bring the organization back", false)
+      .option("--force", "remove it even if environments or executions are running", false)
       .action((named: string, { yes, force, ...flags }: Flags & Omit<RemovalOptions, "named">) =>
         runOnData(terminal, flags, async (config) =>
           (await import("../remove-organization.ts")).removeOrganization(
@@ -68,10 +67,13 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   withDataSettings(
     organization
       .command("enterprise")
-      .description("mark an organization as enterprise, which some policies need, or remove the mark")
-      .argument("<organization>", "its id, or its name while no other has the same")
+      .description("turn the enterprise mark of an organization, which some policies require, on or off")
+      .argument("<organization>", "id of the organization, or its name if that is unique")
       .addArgument(
-        new Argument("<mark>", "on, or off: policies that need the mark go with it").choices(["on", "off"]),
+        new Argument("<mark>", "on, or off, which also removes the policies that require the mark").choices([
+          "on",
+          "off",
+        ]),
       )
       .action((named: string, mark: string, flags: Flags) =>
         runOnData(terminal, flags, async (config) =>
@@ -79,13 +81,13 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
         ),
       ),
   );
-  const member = program.command("member").description("the members of organizations");
+  const member = program.command("member").description("manage the members of organizations");
   withDataSettings(
     nameMembership(member.command("add"))
-      .description("add a person to an organization and print the member's first token")
-      .requiredOption("--name <text>", "the person's name; an existing account keeps its name")
+      .description("add a member to an organization and print the member's first token")
+      .requiredOption("--name <text>", "name of the person; an existing account keeps its name")
       .addOption(roleOption().default("member"))
-      .option("--trust-directory", "also a person whose address the SCIM of another organization has set")
+      .option("--trust-directory", "also accept an address that SCIM of another organization has set")
       .action(
         ({
           organization: named,
@@ -106,9 +108,9 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
     withDataSettings(
       member
         .command("sign-in")
-        .description("print a link with which a member signs in once, within 15 minutes")
-        .argument("<name>", "the member's user id, mail address or name")
-        .option("--organization <id or name>", "which organization, where several have such a member")
+        .description("print a one-time sign-in link for a member, valid for 15 minutes")
+        .argument("<name>", "user id, email or name of the member")
+        .option("--organization <id or name>", "organization; required if several have such a member")
         .action((named: string, { organization: of, ...flags }: Flags & { organization?: string }) =>
           runOnData(terminal, flags, async (config) =>
             (await loadMemberCommands()).printSignInLink(config, named, of),
@@ -120,8 +122,8 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   withDataSettings(
     member
       .command("list")
-      .description("list the members of an organization")
-      .option("--organization <id or name>", "which organization, where there are several")
+      .description("list members of an organization")
+      .option("--organization <id or name>", "organization; required if there are several")
       .action(({ organization: named, ...flags }: Flags & Pick<MemberOptions, "organization">) =>
         listOnData(terminal, flags, async (config) =>
           (await loadMemberCommands()).listMembers(config, named),
@@ -130,7 +132,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   );
   withDataSettings(
     nameMembership(member.command("role"))
-      .description("change the role of a member")
+      .description("change a member's role")
       .addOption(roleOption().makeOptionMandatory())
       .action(({ organization, email, role, ...flags }: Flags & RoleOptions) =>
         runOnData(terminal, flags, async (config) =>
@@ -140,7 +142,7 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
   );
   withDataSettings(
     nameMembership(member.command("remove"))
-      .description("remove a member: its tokens are deleted, and its executions and agents stop")
+      .description("remove a member: delete their tokens and stop their executions and agents")
       .action(({ organization, email, ...flags }: Flags & NamedMember) =>
         runOnData(terminal, flags, async (config) =>
           (await loadMemberCommands()).removeMember(config, { organization, email }),
@@ -152,10 +154,13 @@ export function declareOrganization(program: Command, terminal: Terminal): void 
 /** Adds the options that identify one membership. */
 function nameMembership(command: Command): Command {
   return command
-    .option("--organization <id or name>", "which organization, where there are several")
-    .requiredOption("--email <address>", "the member's account; `member add` creates it if there is none");
+    .option("--organization <id or name>", "organization; required if there are several")
+    .requiredOption(
+      "--email <address>",
+      "email of the member; `member add` creates the account if it does not exist",
+    );
 }
 
 function roleOption(): Option {
-  return new Option("--role <role>", "the member's role").choices(["administrator", "member"]);
+  return new Option("--role <role>", "role of the member").choices(["administrator", "member"]);
 }

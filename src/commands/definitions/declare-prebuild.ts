@@ -34,19 +34,19 @@ type ListFlags = ClientFlags &
 export function declarePrebuild(program: Command, terminal: Terminal): void {
   const prebuild = program
     .command("prebuild")
-    .description("prebuilds: prepared workspaces, from which the environments of a project start");
+    .description("manage prebuilds: prepared workspaces from which environments of a project start");
   withSettings(
     prebuild
       .command("create")
-      .description("have a prebuild of a project made now, and print its id")
-      .argument("<project>", "the id of the project; its prebuild configuration names the classes")
-      .option("--class <id>", "the environment class; default the first that the configuration names")
+      .description("start a prebuild of a project and print its id")
+      .argument("<project>", "id of the project, whose prebuild configuration names the classes")
+      .option("--class <id>", "environment class; by default, the first in the configuration")
       .option(
         "--timeout <seconds>",
-        "the longest time of all attempts together; default that of the configuration",
+        "time limit for all attempts together; by default, that of the configuration",
         numberOption("--timeout", MIN_SECONDS, MAX_SECONDS),
       )
-      .option("--json", "print a JSON object: prebuildId")
+      .option("--json", "print a JSON object with prebuildId")
       .action(
         async (
           projectId: string,
@@ -63,12 +63,15 @@ export function declarePrebuild(program: Command, terminal: Terminal): void {
   withSettings(
     prebuild
       .command("list")
-      .description("list prebuilds, the newest first")
-      .addOption(
-        new Option("--phase <phases...>", "only prebuilds in one of these phases").choices([...PHASES]),
-      )
+      .description("list prebuilds, newest first")
+      .addOption(new Option("--phase <phases...>", "only prebuilds in these phases").choices([...PHASES]))
       .option("--project <ids...>", "only prebuilds of these projects")
-      .option("--limit <number>", "the most prebuilds to list", numberOption("--limit", 1, 100_000), 50)
+      .option(
+        "--limit <number>",
+        "maximum number of prebuilds to list",
+        numberOption("--limit", 1, 100_000),
+        50,
+      )
       .option("--json", "print a JSON list of service.v1.Prebuild")
       .action(async ({ phase: phases = [], project: projects = [], limit, json, ...flags }: ListFlags) => {
         const access = accessOf(flags, terminal);
@@ -81,9 +84,9 @@ export function declarePrebuild(program: Command, terminal: Terminal): void {
   withSettings(
     prebuild
       .command("show")
-      .description("show a prebuild: how far it is, and why it failed")
-      .argument("<prebuild>", "its id")
-      .option("--json", "print it as JSON, a service.v1.Prebuild")
+      .description("show a prebuild: its progress, and why it failed")
+      .argument("<prebuild>", "id of the prebuild")
+      .option("--json", "print a service.v1.Prebuild as JSON")
       .action(async (id: string, { json, ...flags }: ClientFlags & Json) => {
         const access = accessOf(flags, terminal);
         const { getPrebuild, prebuildJson, prebuildText } = await loadPrebuilds();
@@ -95,8 +98,8 @@ export function declarePrebuild(program: Command, terminal: Terminal): void {
   withSettings(
     prebuild
       .command("cancel")
-      .description("cancel a prebuild that waits or runs: its runner stops and removes what is left of it")
-      .argument("<prebuild>", "its id")
+      .description("cancel a pending or running prebuild; its runner stops it and removes its files")
+      .argument("<prebuild>", "id of the prebuild")
       .action(async (id: string, flags: ClientFlags) => {
         const access = accessOf(flags, terminal);
         await (await loadPrebuilds()).cancelPrebuild(access, id);
@@ -106,8 +109,8 @@ export function declarePrebuild(program: Command, terminal: Terminal): void {
   withSettings(
     prebuild
       .command("delete")
-      .description("delete a prebuild with its workspace; environments that have started from it stay")
-      .argument("<prebuild>", "its id")
+      .description("delete a prebuild and its workspace; environments started from it stay")
+      .argument("<prebuild>", "id of the prebuild")
       .action(async (id: string, flags: ClientFlags) => {
         const access = accessOf(flags, terminal);
         await (await loadPrebuilds()).deletePrebuild(access, id);

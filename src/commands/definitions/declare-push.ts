@@ -15,8 +15,8 @@ export function declareRunPush(run: Command, terminal: Terminal): void {
     pushOptions(
       run
         .command("push")
-        .description("push what a run has changed to a branch, with your own credential for the host")
-        .argument("<run>", "its id"),
+        .description("push a run's changes to a branch, with your own credential for the host")
+        .argument("<run>", "id of the run"),
     ).action(async (id: string, { json, wait, ...given }: ClientFlags & Shown & RunPush) => {
       const { pushRun } = await loadPushCommands();
       const progress = progressOf(terminal, wait);
@@ -29,15 +29,15 @@ export function declareRunPush(run: Command, terminal: Terminal): void {
     pushOptions(
       run
         .command("pr")
-        .description("push what a run has changed, and open a pull request for it")
-        .argument("<run>", "its id")
+        .description("push a run's changes and open a pull request")
+        .argument("<run>", "id of the run")
         .option(
           "--title <text>",
-          "the title; by default the name of the run, or its first message's first line",
+          "title; by default, the name of the run, or the first line of its first message",
         )
-        .option("--body <text>", "what the pull request says; by default the first message of the run")
-        .option("--base <name>", "the branch it is meant for; by default the one that was checked out")
-        .option("--draft", "open it as a draft"),
+        .option("--body <text>", "description of the pull request; by default, the first message of the run")
+        .option("--base <name>", "branch to merge into; by default, the one that was checked out")
+        .option("--draft", "open a draft pull request"),
     ).action(async (id: string, { json, wait, ...given }: ClientFlags & Shown & RunPullRequest) => {
       const { openPullRequestOfRun } = await loadPushCommands();
       const progress = progressOf(terminal, wait);
@@ -51,15 +51,18 @@ export function declareRunPush(run: Command, terminal: Terminal): void {
 
 function pushOptions(command: Command): Command {
   return command
-    .option("--branch <name>", "the branch; by default one that is named after the run")
+    .option("--branch <name>", "branch to push to; by default, one named after the run")
     .option(
       "--commit-message <text>",
-      "commit what is not committed, with this message and you as the author",
+      "first commit uncommitted changes, with this message and you as the author",
     )
-    .option("--folder <path>", "the folder of the repository; by default the first")
-    .option("--force", "let the branch lose commits, where the organization's rules allow it")
-    .option("--wait", "where people are asked first, wait until they have decided")
-    .option("--json", "print it as JSON: push, a service.v1.EnvironmentPush, and pullRequest");
+    .option("--folder <path>", "folder of the repository; by default, the first repository")
+    .option(
+      "--force",
+      "force the push, which can remove commits from the branch; the organization's rules must allow it",
+    )
+    .option("--wait", "if the push needs an approval, wait for the decision")
+    .option("--json", "print a JSON object with push, a service.v1.EnvironmentPush, and pullRequest");
 }
 
 /** Returns the progress line of a terminal; prints nothing elsewhere. */

@@ -24,15 +24,18 @@ type Listing = ClientFlags & Json & { readonly limit: number };
 
 /** Declares `chartroom project ...` and `chartroom environment ...`. */
 export function declareResources(program: Command, terminal: Terminal): void {
-  const project = program
-    .command("project")
-    .description("projects: list them, and make them of repositories");
+  const project = program.command("project").description("list projects, and create them from repositories");
   withSettings(
     project
       .command("list")
       .description("list projects")
-      .option("--search <text>", "only projects that this text finds")
-      .option("--limit <number>", "the most projects to list", numberOption("--limit", 1, 100_000), 50)
+      .option("--search <text>", "only projects that match this text")
+      .option(
+        "--limit <number>",
+        "maximum number of projects to list",
+        numberOption("--limit", 1, 100_000),
+        50,
+      )
       .option("--json", "print a JSON list of service.v1.Project")
       .action(async ({ search, limit, json, ...flags }: Listing & { readonly search?: string }) => {
         const access = accessOf(flags, terminal);
@@ -46,12 +49,9 @@ export function declareResources(program: Command, terminal: Terminal): void {
   withSettings(
     project
       .command("import")
-      .description("make a project of each repository of a list, and print the projects")
-      .argument(
-        "[file]",
-        "addresses of repositories, one a line, as git clones them; by default standard input",
-      )
-      .option("--json", "print a JSON object: createdProjects and failedLines")
+      .description("create a project for each repository in a list, and print the projects")
+      .argument("[file]", "file with git clone URLs, one per line; by default, standard input")
+      .option("--json", "print a JSON object with createdProjects and failedLines")
       .action(async (file: string | undefined, { json, ...flags }: ClientFlags & Json) => {
         const access = accessOf(flags, terminal);
         const { importFailures, importJson, importProjects, projectTable } = await loadResources();
@@ -64,16 +64,19 @@ export function declareResources(program: Command, terminal: Terminal): void {
       }),
     CLIENT_SETTINGS,
   );
-  const environment = program.command("environment").description("environments: list them");
+  const environment = program.command("environment").description("list environments");
   withSettings(
     environment
       .command("list")
       .description("list environments")
-      .addOption(
-        new Option("--phase <phases...>", "only environments in one of these phases").choices([...PHASES]),
-      )
+      .addOption(new Option("--phase <phases...>", "only environments in these phases").choices([...PHASES]))
       .option("--project <ids...>", "only environments of these projects")
-      .option("--limit <number>", "the most environments to list", numberOption("--limit", 1, 100_000), 50)
+      .option(
+        "--limit <number>",
+        "maximum number of environments to list",
+        numberOption("--limit", 1, 100_000),
+        50,
+      )
       .option("--json", "print a JSON list of service.v1.Environment")
       .action(
         async ({
@@ -104,8 +107,13 @@ export function declareRunnerResources(runner: Command, terminal: Terminal): voi
   withSettings(
     runner
       .command("list")
-      .description("list the runners of the organization")
-      .option("--limit <number>", "the most runners to list", numberOption("--limit", 1, 100_000), 50)
+      .description("list runners of the organization")
+      .option(
+        "--limit <number>",
+        "maximum number of runners to list",
+        numberOption("--limit", 1, 100_000),
+        50,
+      )
       .option("--json", "print a JSON list of service.v1.Runner")
       .action(async ({ limit, json, ...flags }: Listing) => {
         const access = accessOf(flags, terminal);
@@ -119,9 +127,9 @@ export function declareRunnerResources(runner: Command, terminal: Terminal): voi
   withSettings(
     runner
       .command("create")
-      .description("create a runner, and print its id and the token with which its program registers, once")
-      .argument("<name>", "its name, of 3 to 127 characters")
-      .option("--json", "print a JSON object: runnerId and exchangeToken")
+      .description("create a runner and print its id and its exchange token, which is shown only once")
+      .argument("<name>", "name of the runner, 3 to 127 characters")
+      .option("--json", "print a JSON object with runnerId and exchangeToken")
       .action(async (name: string, { json, ...flags }: ClientFlags & Json) => {
         const access = accessOf(flags, terminal);
         const created = await (await loadResources()).createRunner(access, name);

@@ -28,11 +28,11 @@ export function declareRunChanges(run: Command, terminal: Terminal): void {
   withSettings(
     run
       .command("diff")
-      .description("show what a run has changed, as git shows a diff")
-      .argument("<run>", "its id")
-      .option("--last-turn", "compare with what the last turn began from")
-      .option("--commit <hash>", "compare with this commit; its runner does that now")
-      .option("--refresh", "have the runner look first")
+      .description("show a run's changes as a git diff")
+      .argument("<run>", "id of the run")
+      .option("--last-turn", "compare with the beginning of the last turn")
+      .option("--commit <hash>", "compare with this commit; the runner computes the diff now")
+      .option("--refresh", "have the runner compute the diff first")
       .option("--json", "print a JSON list of service.v1.EnvironmentFileDiff")
       .action(
         async (id: string, { lastTurn = false, commit, refresh = false, json, ...flags }: DiffFlags) => {
@@ -50,10 +50,10 @@ export function declareRunChanges(run: Command, terminal: Terminal): void {
   withSettings(
     run
       .command("files")
-      .description("list a folder of a run's environment, or print a file of it, as it is now")
-      .argument("<run>", "its id")
-      .argument("[path]", "the path in the environment; without it, the folder that holds its repositories")
-      .option("--content", "print the file")
+      .description("list a folder or print a file of a run's environment, as it is now")
+      .argument("<run>", "id of the run")
+      .argument("[path]", "path in the environment; by default, the folder that contains its repositories")
+      .option("--content", "print the contents of the file")
       .option("--json", "print a JSON list of service.v1.EnvironmentFile")
       .action(async (id: string, path = "", { content, json, ...flags }: FilesFlags) => {
         const access = accessOf(flags, terminal);
@@ -79,18 +79,18 @@ export function declareRunReview(run: Command, terminal: Terminal): void {
   withSettings(
     run
       .command("review")
-      .description("review what a run has changed; with nothing to send, list the reviews that it got")
-      .argument("<run>", "its id")
+      .description("send a review of a run's changes; without one to send, list the reviews of the run")
+      .argument("<run>", "id of the run")
       .option(
         "--comment <place and text...>",
-        "comment on lines, such as src/app.ts:12-15 'Join these'; may come again",
+        "comment on lines, such as src/app.ts:12-15 'Join these'; can be repeated",
       )
-      .option("--summary <text>", "what to say about the changes as a whole")
-      .option("--from <file>", "send the review in a file, the JSON of service.v1.AgentReview")
-      .option("--drafts", "list your drafts of reviews for the run")
+      .option("--summary <text>", "summary of the review")
+      .option("--from <file>", "send the review in this file, a service.v1.AgentReview as JSON")
+      .option("--drafts", "list your draft reviews of the run")
       .option(
         "--json",
-        "print JSON: a list of service.v1.AgentInput or AgentReviewDraft, or the message's id",
+        "print JSON: a list of service.v1.AgentInput or AgentReviewDraft, or an object with inputId",
       )
       .action(async (id: string, { comment = [], summary, from, drafts, json, ...flags }: ReviewFlags) => {
         const access = accessOf(flags, terminal);

@@ -24,21 +24,24 @@ type ListFlags = ClientFlags &
 
 /** Declares `chartroom run ...`. */
 export function declareRun(program: Command, terminal: Terminal): void {
-  const run = program.command("run").description("agent runs: start them, follow them, and send to them");
+  const run = program.command("run").description("start, follow and steer agent runs");
   withSettings(
     watchOptions(
       run
         .command("start")
         .description("start a run and print its id")
-        .option("--agent <name or id>", "the agent; by default the organization's")
-        .option("--project <id>", "work in a new environment made from this project")
+        .option("--agent <name or id>", "agent; by default, the organization's default agent")
+        .option("--project <id>", "work in a new environment of this project")
         .option("--environment <id>", "work in this environment")
-        .option("--url <url>", "work in a new environment made from a repository, branch or pull request")
-        .option("--class <id>", "the class of the environment that is made from --url")
-        .option("--name <text>", "a name for people, at most 100 characters")
-        .option("--prompt <text>", "the first message; - reads it from standard input")
-        .option("--hold-after-lost-turn", "deliver nothing after a turn that was lost until somebody decides")
-        .option("--watch", "print the output of the run after its id, as `run watch` does"),
+        .option("--url <url>", "work in a new environment for a repository, branch or pull request")
+        .option("--class <id>", "class of the environment for --url")
+        .option("--name <text>", "name of the run, at most 100 characters")
+        .option("--prompt <text>", "first message; - reads it from standard input")
+        .option(
+          "--hold-after-lost-turn",
+          "after a lost turn, deliver nothing until somebody decides how to continue",
+        )
+        .option("--watch", "follow the output of the run, as `run watch` does"),
     ).action(async ({ watch = false, name = "", prompt, ...flags }: StartFlags) => {
       const access = accessOf(flags, terminal);
       const { startRun, textOf } = await loadRunCommands();
@@ -52,12 +55,10 @@ export function declareRun(program: Command, terminal: Terminal): void {
   withSettings(
     run
       .command("list")
-      .description("list runs, the newest first")
-      .addOption(
-        new Option("--phase <phases...>", "only runs in one of these phases").choices([...PHASE_NAMES]),
-      )
+      .description("list runs, newest first")
+      .addOption(new Option("--phase <phases...>", "only runs in these phases").choices([...PHASE_NAMES]))
       .option("--agent <name or id>", "only runs of this agent")
-      .option("--limit <number>", "the most runs to list", numberOption("--limit", 1, 100_000), 50)
+      .option("--limit <number>", "maximum number of runs to list", numberOption("--limit", 1, 100_000), 50)
       .option("--json", "print a JSON list of service.v1.AgentExecution")
       .action(async ({ phase: phases = [], agent, limit, json, ...flags }: ListFlags) => {
         const access = accessOf(flags, terminal);
@@ -71,8 +72,8 @@ export function declareRun(program: Command, terminal: Terminal): void {
     watchOptions(
       run
         .command("watch")
-        .description("print the output of a run from its beginning, as it comes, until the run stops")
-        .argument("<run>", "its id"),
+        .description("print the output of a run from its beginning, and follow it until the run stops")
+        .argument("<run>", "id of the run"),
     ).action((id: string, flags: ClientFlags & Watching) =>
       follow(terminal, accessOf(flags, terminal), id, flags),
     ),
@@ -82,9 +83,9 @@ export function declareRun(program: Command, terminal: Terminal): void {
     run
       .command("send")
       .description("send a message to a run and print the message's id")
-      .argument("<run>", "its id")
-      .argument("[text]", "the message; without it, or with -, standard input is sent")
-      .option("--steer", "deliver it now, into the turn that is going on")
+      .argument("<run>", "id of the run")
+      .argument("[text]", "message; by default, or with -, standard input")
+      .option("--steer", "deliver the message into the current turn")
       .action(
         async (id: string, given: string | undefined, flags: ClientFlags & { readonly steer?: boolean }) => {
           const access = accessOf(flags, terminal);
@@ -103,10 +104,10 @@ export function declareRun(program: Command, terminal: Terminal): void {
     watchOptions(
       run
         .command("resume")
-        .description("go on with a run that has stopped, in a new run, and print the id of that")
-        .argument("<run>", "the id of the run that has stopped")
-        .argument("[text]", "the first message; - reads it from standard input")
-        .option("--watch", "print the output of the new run after its id, as `run watch` does"),
+        .description("continue a stopped run in a new run, and print the new run's id")
+        .argument("<run>", "id of the stopped run")
+        .argument("[text]", "first message; - reads it from standard input")
+        .option("--watch", "follow the output of the new run, as `run watch` does"),
     ).action(
       async (
         run: string,
@@ -127,15 +128,15 @@ export function declareRun(program: Command, terminal: Terminal): void {
     watchOptions(
       run
         .command("fork")
-        .description("branch off a run, in a new run that knows its conversation, and print the id of that")
-        .argument("<run>", "the id of the run, which goes on untouched")
-        .argument("[text]", "the first message; - reads it from standard input")
+        .description("branch off a run into a new run with its conversation, and print the new run's id")
+        .argument("<run>", "id of the run, which continues unaffected")
+        .argument("[text]", "first message; - reads it from standard input")
         .option(
           "--sequence <number>",
-          "the last block that the new run goes on with; by default the last there is",
+          "block after which to branch; by default, the last one",
           numberOption("--sequence", 1, Number.MAX_SAFE_INTEGER),
         )
-        .option("--watch", "print the output of the new run after its id, as `run watch` does"),
+        .option("--watch", "follow the output of the new run, as `run watch` does"),
     ).action(
       async (
         run: string,
@@ -159,18 +160,18 @@ export function declareRun(program: Command, terminal: Terminal): void {
   declareDecision(run, terminal, {
     command: "retry-turn",
     decision: "retryTurn",
-    description: "ask the agent again for the turn that was lost",
+    description: "retry the turn that was lost",
   });
   declareDecision(run, terminal, {
     command: "go-on",
     decision: "goOn",
-    description: "go on without the turn that was lost",
+    description: "continue without the turn that was lost",
   });
   withSettings(
     run
       .command("stop")
-      .description("stop a run, and its sub-agents with it")
-      .argument("<run>", "its id")
+      .description("stop a run and its sub-agents")
+      .argument("<run>", "id of the run")
       .action(async (id: string, flags: ClientFlags) => {
         const access = accessOf(flags, terminal);
         await (await loadRunCommands()).stopRun(access, id);
@@ -192,7 +193,7 @@ function declareDecision(
     run
       .command(command)
       .description(description)
-      .argument("<run>", "its id")
+      .argument("<run>", "id of the run")
       .action(async (id: string, flags: ClientFlags) => {
         const access = accessOf(flags, terminal);
         await (await loadRunCommands()).decideLostTurn(access, id, decision);
@@ -203,8 +204,8 @@ function declareDecision(
 
 function watchOptions(command: Command): Command {
   return command
-    .option("--until-waiting", "end when the agent has answered everything and waits for input")
-    .option("--json", "print one JSON object a line: service.v1.WatchAgentExecutionResponse")
+    .option("--until-waiting", "exit when the agent has answered everything and waits for input")
+    .option("--json", "print one service.v1.WatchAgentExecutionResponse per line, as JSON")
     .addOption(retryOption());
 }
 

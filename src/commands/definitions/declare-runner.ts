@@ -8,7 +8,9 @@ import { declareRunnerResources } from "./declare-resources.ts";
 export function declareRunner(program: Command, terminal: Terminal, runUntilStopped: RunUntilStopped): void {
   const runner = program
     .command("runner")
-    .description("carry out a server's work in folders on this machine; --isolation says how it is isolated")
+    .description(
+      "run a server's environments, agents and workflows on this machine, isolated as --isolation sets",
+    )
     // The subcommands have their own --server, but this command reads the flag wherever it is written. Pass it on.
     .hook("preSubcommand", (self, command) => {
       const { server } = self.opts();

@@ -18,15 +18,17 @@ type RenewFlags = ClientFlags & { readonly days?: number; readonly json?: boolea
 
 /** Declares `chartroom token ...`. */
 export function declareToken(program: Command, terminal: Terminal): void {
-  const token = program.command("token").description("access tokens");
+  const token = program.command("token").description("manage access tokens");
   withDataSettings(
     token
       .command("create")
-      .description("create a personal access token for a user and print it; the server may be running")
-      .option("--user <id or email>", "the owner; required when there is more than one user")
+      .description(
+        "create a personal access token for a user and print it; works while the server is running",
+      )
+      .option("--user <id or email>", "owner of the token; required if there are several users")
       .option("--description <text>", "what the token is for", "made on the command line")
-      .option("--days <number>", "how long it is valid, 1 to 90 days", days, 30)
-      .option("--read-only", "may call only operations that change nothing", false)
+      .option("--days <number>", "validity in days, 1 to 90", days, 30)
+      .option("--read-only", "allow only operations that change nothing", false)
       .action(({ user, description, days, readOnly, ...flags }: Flags & TokenOptions) =>
         runOnData(terminal, flags, async (config) =>
           (await loadTokenCommands()).createAccessToken(config, {
@@ -50,7 +52,7 @@ export function declareToken(program: Command, terminal: Terminal): void {
   withDataSettings(
     token
       .command("revoke <id>")
-      .description("revoke an access token by its id; the next request with it is rejected")
+      .description("revoke an access token by id; the next request with it is rejected")
       .action((id: string, flags: Flags) =>
         runOnData(terminal, flags, async (config) => (await loadTokenCommands()).revokeToken(config, id)),
       ),
@@ -58,14 +60,14 @@ export function declareToken(program: Command, terminal: Terminal): void {
   withSettings(
     token
       .command("renew")
-      .description("renew an access token of yours at the server, under the same value")
-      .argument("[id]", "its id; by default the token that the command itself uses")
+      .description("renew one of your personal access tokens; its value stays the same")
+      .argument("[id]", "id of the token; by default, the token that this command uses")
       .option(
         "--days <number>",
-        "how long it is valid from now on, 1 to 90 days; by default 30, or 90 where it ends later than that",
+        "validity from now in days, 1 to 90; by default 30, or 90 if the token expires later than in 30 days",
         numberOption("--days", 1, 90),
       )
-      .option("--json", "print it as JSON: a service.v1.PersonalAccessToken")
+      .option("--json", "print a service.v1.PersonalAccessToken as JSON")
       .action(async (id: string | undefined, { days, json, ...flags }: RenewFlags) => {
         const access = accessOf(flags, terminal);
         const { renewalJson, renewalText, renewToken } = await import("../client/renew-token.ts");

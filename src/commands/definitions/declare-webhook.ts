@@ -17,12 +17,17 @@ type Listing = ClientFlags & Json & { readonly limit: number };
 export function declareWebhook(program: Command, terminal: Terminal): void {
   const webhook = program
     .command("webhook")
-    .description("webhooks: addresses that the organization's events are sent to, and their deliveries");
+    .description("manage webhooks, which send events of the organization to a URL, and their deliveries");
   withSettings(
     webhook
       .command("list")
-      .description("list the webhooks of the organization")
-      .option("--limit <number>", "the most webhooks to list", numberOption("--limit", 1, 100_000), 50)
+      .description("list webhooks of the organization")
+      .option(
+        "--limit <number>",
+        "maximum number of webhooks to list",
+        numberOption("--limit", 1, 100_000),
+        50,
+      )
       .option("--json", "print a JSON list of service.v1.EventSubscription")
       .action(async ({ limit, json, ...flags }: Listing) => {
         const access = accessOf(flags, terminal);
@@ -36,15 +41,12 @@ export function declareWebhook(program: Command, terminal: Terminal): void {
     webhook
       .command("create")
       .description(
-        "create a webhook from its address on standard input, and print its id and its secret, once",
+        "create a webhook for the URL on standard input; print its id and its secret, which is shown only once",
       )
-      .argument("<name>", "its name, of at most 80 characters")
-      .requiredOption(
-        "--event <kinds...>",
-        "the kinds of events to send, such as approval.asked or project.*",
-      )
-      .option("--chat", "send sentences, as the incoming hooks of chat services take them")
-      .option("--json", "print a JSON object: eventSubscriptionId and secret")
+      .argument("<name>", "name of the webhook, at most 80 characters")
+      .requiredOption("--event <kinds...>", "kinds of events to send, such as approval.asked or project.*")
+      .option("--chat", "send sentences, in the format of incoming webhooks of chat services")
+      .option("--json", "print a JSON object with eventSubscriptionId and secret")
       .action(
         async (
           name: string,
@@ -66,9 +68,11 @@ export function declareWebhook(program: Command, terminal: Terminal): void {
   withSettings(
     webhook
       .command("rotate")
-      .description("make another secret of a webhook, and print it once; for 24 hours both sign what is sent")
-      .argument("<webhook>", "its id")
-      .option("--json", "print a JSON object: eventSubscriptionId and secret")
+      .description(
+        "create a new secret for a webhook and print it, only once; for 24 hours both secrets sign deliveries",
+      )
+      .argument("<webhook>", "id of the webhook")
+      .option("--json", "print a JSON object with eventSubscriptionId and secret")
       .action(async (id: string, { json, ...flags }: ClientFlags & Json) => {
         const access = accessOf(flags, terminal);
         const { rotateWebhookSecret } = await loadWebhooks();
@@ -77,14 +81,14 @@ export function declareWebhook(program: Command, terminal: Terminal): void {
     CLIENT_SETTINGS,
   );
   for (const [name, paused, description] of [
-    ["pause", true, "send nothing to a webhook until it is resumed"],
-    ["resume", false, "go on where a webhook was paused"],
+    ["pause", true, "pause deliveries to a webhook"],
+    ["resume", false, "resume deliveries to a webhook where they were paused"],
   ] as const) {
     withSettings(
       webhook
         .command(name)
         .description(description)
-        .argument("<webhook>", "its id")
+        .argument("<webhook>", "id of the webhook")
         .action(async (id: string, flags: ClientFlags) => {
           const access = accessOf(flags, terminal);
           await (await loadWebhooks()).pauseWebhook(access, id, paused);
@@ -95,8 +99,8 @@ export function declareWebhook(program: Command, terminal: Terminal): void {
   withSettings(
     webhook
       .command("delete")
-      .description("delete a webhook with its ledger")
-      .argument("<webhook>", "its id")
+      .description("delete a webhook and its ledger")
+      .argument("<webhook>", "id of the webhook")
       .action(async (id: string, flags: ClientFlags) => {
         const access = accessOf(flags, terminal);
         await (await loadWebhooks()).deleteWebhook(access, id);
@@ -110,12 +114,15 @@ function declareLedger(webhook: Command, terminal: Terminal): void {
   withSettings(
     webhook
       .command("ledger")
-      .description("list what was sent to a webhook and what came of it, the newest event first")
-      .argument("<webhook>", "its id")
-      .addOption(
-        new Option("--state <states...>", "only entries in one of these states").choices([...STATES]),
+      .description("list deliveries to a webhook and their results, newest event first")
+      .argument("<webhook>", "id of the webhook")
+      .addOption(new Option("--state <states...>", "only entries in these states").choices([...STATES]))
+      .option(
+        "--limit <number>",
+        "maximum number of entries to list",
+        numberOption("--limit", 1, 100_000),
+        50,
       )
-      .option("--limit <number>", "the most entries to list", numberOption("--limit", 1, 100_000), 50)
       .option("--json", "print a JSON list of service.v1.EventDelivery")
       .action(
         async (
@@ -138,8 +145,8 @@ function declareLedger(webhook: Command, terminal: Terminal): void {
   withSettings(
     webhook
       .command("redeliver")
-      .description("send an event once more, with the same id")
-      .argument("<delivery>", "the id of its entry in the ledger")
+      .description("send an event again, with the same id")
+      .argument("<delivery>", "id of the entry in the ledger")
       .action(async (id: string, flags: ClientFlags) => {
         const access = accessOf(flags, terminal);
         await (await loadWebhooks()).redeliver(access, id);

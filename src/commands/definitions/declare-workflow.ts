@@ -22,13 +22,18 @@ const MAX_STEP = 49;
 export function declareWorkflow(program: Command, terminal: Terminal): void {
   const workflow = program
     .command("workflow")
-    .description("workflows: start them, follow their executions, and read what they printed");
+    .description("start workflows, follow their executions, and read their logs");
   withSettings(
     workflow
       .command("list")
-      .description("list workflows, in the order in which they were made")
+      .description("list workflows, oldest first")
       .option("--search <text>", "only workflows with this text in their name, description or id")
-      .option("--limit <number>", "the most workflows to list", numberOption("--limit", 1, 100_000), 50)
+      .option(
+        "--limit <number>",
+        "maximum number of workflows to list",
+        numberOption("--limit", 1, 100_000),
+        50,
+      )
       .option("--json", "print a JSON list of service.v1.Workflow")
       .action(
         async ({
@@ -49,9 +54,9 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
   withSettings(
     workflow
       .command("show")
-      .description("show a workflow with its newest executions, or an execution with its actions")
-      .argument("<workflow or execution>", "the name or id of a workflow, or the id of an execution")
-      .option("--json", "print it as JSON")
+      .description("show a workflow and its latest executions, or an execution and its actions")
+      .argument("<workflow or execution>", "name or id of a workflow, or id of an execution")
+      .option("--json", "print JSON")
       .action(async (named: string, { json, ...flags }: ClientFlags & Json) => {
         const access = accessOf(flags, terminal);
         const { findShown } = await loadWorkflowCommands();
@@ -65,11 +70,11 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
     watchOptions(
       workflow
         .command("start")
-        .description("start a workflow and print the id of the execution")
-        .argument("<workflow>", "its name or id")
-        .option("--parameter <key=value...>", "values of parameters")
-        .option("--repository <urls...>", "run over these repositories, and not over those of the workflow")
-        .option("--project <ids...>", "run over these projects, and not over those of the workflow"),
+        .description("start a workflow and print the execution's id")
+        .argument("<workflow>", "name or id of the workflow")
+        .option("--parameter <key=value...>", "parameters of the workflow")
+        .option("--repository <urls...>", "run on these repositories instead of the workflow's own")
+        .option("--project <ids...>", "run on these projects instead of the workflow's own"),
     ).action(
       async (named: string, { parameter = [], repository = [], project = [], ...flags }: StartFlags) => {
         const access = accessOf(flags, terminal);
@@ -83,11 +88,9 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
   withSettings(
     workflow
       .command("watch")
-      .description(
-        "print the state of an execution and of its actions, whenever it changes, until the execution ends",
-      )
-      .argument("<execution>", "its id")
-      .option("--json", "print one JSON object a line: service.v1.WorkflowExecution")
+      .description("print each state change of an execution and its actions until the execution ends")
+      .argument("<execution>", "id of the execution")
+      .option("--json", "print one service.v1.WorkflowExecution per line, as JSON")
       .addOption(retryOption())
       .action((id: string, flags: ClientFlags & Watching) =>
         follow(terminal, accessOf(flags, terminal), id, flags),
@@ -97,11 +100,11 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
   withSettings(
     workflow
       .command("logs")
-      .description("print what the steps of an action printed, or those of all actions of an execution")
-      .argument("<action or execution>", "its id")
-      .option("--step <number>", "only this step, from 0", numberOption("--step", 0, MAX_STEP))
-      .option("--follow", "go on until the action ends")
-      .option("--json", "print one JSON object a line: service.v1.StreamActionLogsResponse")
+      .description("print the logs of an action, or of all actions of an execution")
+      .argument("<action or execution>", "id of the action or execution")
+      .option("--step <number>", "only this step, counted from 0", numberOption("--step", 0, MAX_STEP))
+      .option("--follow", "follow the logs until the action ends")
+      .option("--json", "print one service.v1.StreamActionLogsResponse per line, as JSON")
       .addOption(retryOption())
       .action(async (id: string, { step, follow = false, json = false, retryFor, ...flags }: LogFlags) => {
         const access = accessOf(flags, terminal);
@@ -117,8 +120,8 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
   withSettings(
     workflow
       .command("cancel")
-      .description("cancel an execution: its actions are stopped")
-      .argument("<execution>", "its id")
+      .description("cancel an execution and stop its actions")
+      .argument("<execution>", "id of the execution")
       .action(async (id: string, flags: ClientFlags) => {
         const access = accessOf(flags, terminal);
         await (await loadWorkflowCommands()).cancelExecution(access, id);
@@ -129,8 +132,8 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
     watchOptions(
       workflow
         .command("retry")
-        .description("do the failed actions of an execution again, and print the id of the new execution")
-        .argument("<execution>", "its id; it has ended"),
+        .description("retry the failed actions of an execution in a new execution, and print its id")
+        .argument("<execution>", "id of the ended execution"),
     ).action(async (id: string, flags: ClientFlags & Watching) => {
       const access = accessOf(flags, terminal);
       const { retryExecution } = await loadWorkflowCommands();
@@ -142,8 +145,8 @@ export function declareWorkflow(program: Command, terminal: Terminal): void {
 
 function watchOptions(command: Command): Command {
   return command
-    .option("--watch", "print how it goes on after its id, as `workflow watch` does")
-    .option("--json", "print JSON: the id, and with --watch one service.v1.WorkflowExecution a line")
+    .option("--watch", "follow the execution, as `workflow watch` does")
+    .option("--json", "print JSON: the id and, with --watch, one service.v1.WorkflowExecution per line")
     .addOption(retryOption());
 }
 
