@@ -22,8 +22,7 @@ export declare const file_service_v1_agent: GenFile;
  */
 export declare type AgentCodeContext = Message<"service.v1.AgentCodeContext"> & {
   /**
-   * Where the code comes from. Without any, the agent gets an empty
-   * environment.
+   * The source of the code. Unset: the agent gets an empty environment.
    *
    * @generated from oneof service.v1.AgentCodeContext.context
    */
@@ -37,7 +36,7 @@ export declare type AgentCodeContext = Message<"service.v1.AgentCodeContext"> & 
     case: "projectId";
   } | {
     /**
-     * An environment that exists already.
+     * An existing environment.
      *
      * @generated from field: string environment_id = 2;
      */
@@ -55,8 +54,8 @@ export declare type AgentCodeContext = Message<"service.v1.AgentCodeContext"> & 
   } | { case: undefined; value?: undefined };
 
   /**
-   * The pull request that the work is about. May come with any context, or with
-   * none.
+   * The pull request that the work is about. May be set with or without a
+   * context.
    *
    * @generated from field: optional service.v1.PullRequest pull_request = 4;
    */
@@ -70,14 +69,14 @@ export declare type AgentCodeContext = Message<"service.v1.AgentCodeContext"> & 
 export declare const AgentCodeContextSchema: GenMessage<AgentCodeContext>;
 
 /**
- * A URL to make an environment from.
+ * A URL to create an environment from.
  *
  * @generated from message service.v1.AgentCodeContext.ContextURL
  */
 export declare type AgentCodeContext_ContextURL = Message<"service.v1.AgentCodeContext.ContextURL"> & {
   /**
-   * The URL, at most 2,048 characters, without a password: credentials are host
-   * authentication tokens.
+   * The URL, at most 2,048 characters, without a password: store credentials
+   * as host authentication tokens.
    *
    * @generated from field: string url = 1;
    */
@@ -99,9 +98,9 @@ export declare type AgentCodeContext_ContextURL = Message<"service.v1.AgentCodeC
 export declare const AgentCodeContext_ContextURLSchema: GenMessage<AgentCodeContext_ContextURL>;
 
 /**
- * Settings of the alternative agent. They reach agents whose registration takes
- * them and are ignored by others. A value that the organization's policy
- * forbids is refused (failed_precondition).
+ * Settings of the alternative agent. They are passed to agents whose
+ * registration accepts them; others ignore them. A value that the
+ * organization's policy forbids is refused (failed_precondition).
  *
  * @generated from message service.v1.ExtAgentSettings
  */
@@ -143,9 +142,9 @@ export declare const ExtAgentSettingsSchema: GenMessage<ExtAgentSettings>;
  */
 export declare type TurnOptions = Message<"service.v1.TurnOptions"> & {
   /**
-   * The modes wished for in this turn, at most 4. The agent decides whether a
-   * mode stays active after it, and reports that in the run's status.
-   * UNSPECIFIED asks for nothing.
+   * The modes requested for this turn, at most 4. The agent decides whether a
+   * mode stays active afterwards, and reports that in the run's status.
+   * UNSPECIFIED has no effect.
    *
    * @generated from field: repeated service.v1.AgentMode modes = 1;
    */
@@ -159,29 +158,29 @@ export declare type TurnOptions = Message<"service.v1.TurnOptions"> & {
 export declare const TurnOptionsSchema: GenMessage<TurnOptions>;
 
 /**
- * A message of a user to an agent run: inputs, or one of the deprecated text
- * and image; exactly one kind, and not empty.
+ * A message of a user to an agent run: either inputs, or one of the deprecated
+ * text and image; not empty.
  *
  * @generated from message service.v1.UserInputBlock
  */
 export declare type UserInputBlock = Message<"service.v1.UserInputBlock"> & {
   /**
-   * Names the message within its run, chosen by the sender. A second message
-   * with the same id is accepted and not delivered again. Empty lets the server
-   * choose one. At most 128 characters.
+   * Identifies the message within its run, chosen by the sender. A second
+   * message with the same id is accepted but not delivered again. Empty lets
+   * the server choose one. At most 128 characters.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The older form of a message, with a single input.
+   * The deprecated form of a message, with a single input.
    *
    * @generated from oneof service.v1.UserInputBlock.input
    */
   input: {
     /**
-     * Taken as inputs with this one text.
+     * Treated as inputs with this one text.
      * Deprecated: use inputs.
      *
      * @generated from field: service.v1.UserInputBlock.TextInput text = 20 [deprecated = true];
@@ -191,7 +190,7 @@ export declare type UserInputBlock = Message<"service.v1.UserInputBlock"> & {
     case: "text";
   } | {
     /**
-     * Taken as inputs with this one image.
+     * Treated as inputs with this one image.
      * Deprecated: use inputs.
      *
      * @generated from field: service.v1.UserInputBlock.ImageInput image = 21 [deprecated = true];
@@ -209,15 +208,15 @@ export declare type UserInputBlock = Message<"service.v1.UserInputBlock"> & {
   inputs: UserInputBlock_Input[];
 
   /**
-   * When the message was made. Set by the server; ignored in requests.
+   * When the message was created. Set by the server; ignored in requests.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 100;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Where the message comes from. Set by integration handlers; ignored in
-   * requests of people and service accounts, though its limits hold.
+   * The source of the message. Set by integration handlers; ignored in requests
+   * of people and service accounts, but its limits apply.
    *
    * @generated from field: service.v1.UserInputMetadata metadata = 120;
    */
@@ -238,8 +237,9 @@ export declare const UserInputBlockSchema: GenMessage<UserInputBlock>;
 export declare type UserInputBlock_TextInput = Message<"service.v1.UserInputBlock.TextInput"> & {
   /**
    * The text, 1 to 100,000 characters. U+202D, U+202E and tag characters,
-   * which hide or reorder what is read, are refused with the cleaned text as
-   * a detail of the error; the marks and isolates of right-to-left text pass.
+   * which hide or reorder text, are refused, with the cleaned text as a
+   * detail of the error; the marks and isolates of right-to-left text are
+   * allowed.
    *
    * @generated from field: string content = 1;
    */
@@ -259,8 +259,8 @@ export declare const UserInputBlock_TextInputSchema: GenMessage<UserInputBlock_T
  */
 export declare type UserInputBlock_ImageInput = Message<"service.v1.UserInputBlock.ImageInput"> & {
   /**
-   * The file, 1 to 4,194,304 bytes (4 MiB). Its first bytes must be those of
-   * mime_type. In JSON it travels as base64.
+   * The file, 1 to 4,194,304 bytes (4 MiB). Its first bytes must match
+   * mime_type. In JSON it is encoded as base64.
    *
    * @generated from field: bytes data = 1;
    */
@@ -274,7 +274,7 @@ export declare type UserInputBlock_ImageInput = Message<"service.v1.UserInputBlo
   mimeType: string;
 
   /**
-   * Where the runner keeps the data once it has moved it out of the message.
+   * Where the runner stores the data once it has moved it out of the message.
    * Set by runners; ignored in requests of people and service accounts. At
    * most 1,024 characters.
    *
@@ -296,7 +296,7 @@ export declare const UserInputBlock_ImageInputSchema: GenMessage<UserInputBlock_
  */
 export declare type UserInputBlock_Input = Message<"service.v1.UserInputBlock.Input"> & {
   /**
-   * What the part is; exactly one.
+   * The content of the part; exactly one.
    *
    * @generated from oneof service.v1.UserInputBlock.Input.input
    */
@@ -318,8 +318,8 @@ export declare type UserInputBlock_Input = Message<"service.v1.UserInputBlock.In
     case: "image";
   } | {
     /**
-     * A review of what the run has changed. At most one in a message. Runners
-     * get it after texts that say the same in words.
+     * A review of the run's changes. At most one in a message. Runners get it
+     * after texts that say the same in words.
      *
      * @generated from field: service.v1.AgentReview review = 1000;
      */
@@ -341,14 +341,14 @@ export declare const UserInputBlock_InputSchema: GenMessage<UserInputBlock_Input
  */
 export declare type AgentMessage = Message<"service.v1.AgentMessage"> & {
   /**
-   * What the message is for.
+   * The purpose of the message.
    *
    * @generated from field: service.v1.AgentMessage.Type type = 1;
    */
   type: AgentMessage_Type;
 
   /**
-   * The message itself, in whatever form the two agents agree on. At most
+   * The content of the message, in a form that the two agents agree on. At most
    * 65,536 characters.
    *
    * @generated from field: string payload = 2;
@@ -356,7 +356,7 @@ export declare type AgentMessage = Message<"service.v1.AgentMessage"> & {
   payload: string;
 
   /**
-   * What the sender is to the receiver.
+   * The role of the sender towards the receiver.
    *
    * @generated from field: service.v1.AgentMessage.Role role = 3;
    */
@@ -377,20 +377,20 @@ export declare type AgentMessage = Message<"service.v1.AgentMessage"> & {
 export declare const AgentMessageSchema: GenMessage<AgentMessage>;
 
 /**
- * What a message is for.
+ * The purpose of a message.
  *
  * @generated from enum service.v1.AgentMessage.Type
  */
 export enum AgentMessage_Type {
   /**
-   * Nothing in particular.
+   * No particular purpose.
    *
    * @generated from enum value: TYPE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * News while the sender goes on working.
+   * An update while the sender continues working.
    *
    * @generated from enum value: TYPE_UPDATE = 1;
    */
@@ -410,7 +410,7 @@ export enum AgentMessage_Type {
 export declare const AgentMessage_TypeSchema: GenEnum<AgentMessage_Type>;
 
 /**
- * What the sender is to the receiver in the hierarchy of agents.
+ * The role of the sender towards the receiver in the hierarchy of agents.
  *
  * @generated from enum service.v1.AgentMessage.Role
  */
@@ -464,7 +464,7 @@ export declare type WakeEvent = Message<"service.v1.WakeEvent"> & {
    */
   payload: {
     /**
-     * A timer ran out.
+     * A timer expired.
      *
      * @generated from field: service.v1.WakeEvent.TimerFired timer = 2;
      */
@@ -472,7 +472,7 @@ export declare type WakeEvent = Message<"service.v1.WakeEvent"> & {
     case: "timer";
   } | {
     /**
-     * The agent's loop goes round again.
+     * The agent's loop starts another round.
      *
      * @generated from field: service.v1.WakeEvent.LoopRetrigger loop_retrigger = 3;
      */
@@ -512,13 +512,13 @@ export declare type WakeEvent = Message<"service.v1.WakeEvent"> & {
 export declare const WakeEventSchema: GenMessage<WakeEvent>;
 
 /**
- * A timer that ran out.
+ * A timer that expired.
  *
  * @generated from message service.v1.WakeEvent.TimerFired
  */
 export declare type WakeEvent_TimerFired = Message<"service.v1.WakeEvent.TimerFired"> & {
   /**
-   * When it ran out.
+   * When it expired.
    *
    * @generated from field: google.protobuf.Timestamp fired_at = 1;
    */
@@ -532,7 +532,7 @@ export declare type WakeEvent_TimerFired = Message<"service.v1.WakeEvent.TimerFi
 export declare const WakeEvent_TimerFiredSchema: GenMessage<WakeEvent_TimerFired>;
 
 /**
- * Another round of a loop whose conditions do not all hold yet.
+ * Another round of a loop with conditions that do not hold yet.
  *
  * @generated from message service.v1.WakeEvent.LoopRetrigger
  */
@@ -566,7 +566,7 @@ export declare const WakeEvent_LoopRetriggerSchema: GenMessage<WakeEvent_LoopRet
  */
 export declare type WakeEvent_LoopRetrigger_UnmetCondition = Message<"service.v1.WakeEvent.LoopRetrigger.UnmetCondition"> & {
   /**
-   * Names the condition within its loop. At most 128 characters.
+   * Identifies the condition within its loop. At most 128 characters.
    *
    * @generated from field: string id = 1;
    */
@@ -580,7 +580,7 @@ export declare type WakeEvent_LoopRetrigger_UnmetCondition = Message<"service.v1
   expression: string;
 
   /**
-   * What the condition asks for, in words. At most 1,024 characters.
+   * Description of the condition. At most 1,024 characters.
    *
    * @generated from field: string description = 3;
    */
@@ -594,14 +594,14 @@ export declare type WakeEvent_LoopRetrigger_UnmetCondition = Message<"service.v1
   iteration: number;
 
   /**
-   * How many rounds there may be. 0 means no limit.
+   * Maximum number of rounds. 0 means no limit.
    *
    * @generated from field: int32 max_iterations = 5;
    */
   maxIterations: number;
 
   /**
-   * Why the condition does not hold, in words. At most 1,024 characters.
+   * Why the condition does not hold, as text. At most 1,024 characters.
    *
    * @generated from field: string reason = 6;
    */
@@ -635,7 +635,7 @@ export declare type WakeEvent_EnvironmentPhaseReached = Message<"service.v1.Wake
   phase: string;
 
   /**
-   * What went wrong; empty when nothing did. At most 10 messages of 2,048
+   * Error messages; empty if there are none. At most 10 messages of 2,048
    * characters each.
    *
    * @generated from field: repeated string failure_message = 3;
@@ -671,15 +671,15 @@ export declare type WakeEvent_DevcontainerPhaseReached = Message<"service.v1.Wak
   phase: string;
 
   /**
-   * The target session: the build of the devcontainer that was waited for. At
-   * most 128 characters.
+   * The target session: the awaited build of the devcontainer. At most 128
+   * characters.
    *
    * @generated from field: string session_id = 3;
    */
   sessionId: string;
 
   /**
-   * What went wrong; empty when nothing did. At most 10 messages of 2,048
+   * Error messages; empty if there are none. At most 10 messages of 2,048
    * characters each.
    *
    * @generated from field: repeated string failure_message = 4;
@@ -707,7 +707,7 @@ export declare type WakeEvent_SubagentStopped = Message<"service.v1.WakeEvent.Su
   executionId: string;
 
   /**
-   * Why it failed; empty when it did not. At most 4,096 characters.
+   * Why it failed; empty if it did not fail. At most 4,096 characters.
    *
    * @generated from field: string failure_message = 2;
    */
@@ -721,19 +721,19 @@ export declare type WakeEvent_SubagentStopped = Message<"service.v1.WakeEvent.Su
 export declare const WakeEvent_SubagentStoppedSchema: GenMessage<WakeEvent_SubagentStopped>;
 
 /**
- * An order about an agent run, its goal or its queue of messages.
+ * A command for an agent run, its goal or its queue of messages.
  *
  * @generated from message service.v1.AgentControlInput
  */
 export declare type AgentControlInput = Message<"service.v1.AgentControlInput"> & {
   /**
-   * The order; exactly one.
+   * The command; exactly one.
    *
    * @generated from oneof service.v1.AgentControlInput.control
    */
   control: {
     /**
-     * Shortens what the agent remembers.
+     * Compacts the agent's memory of the conversation.
      *
      * @generated from field: service.v1.AgentControlInput.Compact compact = 1;
      */
@@ -749,7 +749,7 @@ export declare type AgentControlInput = Message<"service.v1.AgentControlInput"> 
     case: "goal";
   } | {
     /**
-     * Takes a message out of the queue.
+     * Removes a message from the queue.
      *
      * @generated from field: service.v1.AgentControlInput.DeleteQueuedMessage delete_queued_message = 3;
      */
@@ -765,7 +765,7 @@ export declare type AgentControlInput = Message<"service.v1.AgentControlInput"> 
     case: "steerQueuedMessage";
   } | {
     /**
-     * Gives a queued message another place.
+     * Moves a queued message.
      *
      * @generated from field: service.v1.AgentControlInput.MoveQueuedMessage move_queued_message = 5;
      */
@@ -773,7 +773,7 @@ export declare type AgentControlInput = Message<"service.v1.AgentControlInput"> 
     case: "moveQueuedMessage";
   } | {
     /**
-     * Asks the agent again for the turn that was lost.
+     * Sends the lost turn to the agent again.
      *
      * @generated from field: service.v1.AgentControlInput.RetryTurn retry_turn = 1000;
      */
@@ -781,7 +781,7 @@ export declare type AgentControlInput = Message<"service.v1.AgentControlInput"> 
     case: "retryTurn";
   } | {
     /**
-     * Goes on without the turn that was lost.
+     * Continues without the lost turn.
      *
      * @generated from field: service.v1.AgentControlInput.GoOn go_on = 1001;
      */
@@ -797,8 +797,8 @@ export declare type AgentControlInput = Message<"service.v1.AgentControlInput"> 
 export declare const AgentControlInputSchema: GenMessage<AgentControlInput>;
 
 /**
- * Has the agent replace the conversation so far by a summary of it, to make
- * room in its context.
+ * Makes the agent replace the conversation so far with a summary, to free
+ * space in its context.
  *
  * @generated from message service.v1.AgentControlInput.Compact
  */
@@ -812,7 +812,7 @@ export declare type AgentControlInput_Compact = Message<"service.v1.AgentControl
 export declare const AgentControlInput_CompactSchema: GenMessage<AgentControlInput_Compact>;
 
 /**
- * A change of the run's goal. Refused where a policy forbids goals.
+ * A change of the run's goal. Refused if a policy forbids goals.
  *
  * @generated from message service.v1.AgentControlInput.Goal
  */
@@ -832,7 +832,7 @@ export declare type AgentControlInput_Goal = Message<"service.v1.AgentControlInp
     case: "pause";
   } | {
     /**
-     * Takes the work towards the goal up again.
+     * Resumes the work towards the goal.
      *
      * @generated from field: service.v1.AgentControlInput.Goal.Resume resume = 2;
      */
@@ -856,7 +856,7 @@ export declare type AgentControlInput_Goal = Message<"service.v1.AgentControlInp
     case: "clear";
   } | {
     /**
-     * Gives the run a goal, in place of the one it may have.
+     * Sets the run's goal, replacing an existing one.
      *
      * @generated from field: service.v1.AgentControlInput.Goal.Set set = 5;
      */
@@ -872,7 +872,7 @@ export declare type AgentControlInput_Goal = Message<"service.v1.AgentControlInp
 export declare const AgentControlInput_GoalSchema: GenMessage<AgentControlInput_Goal>;
 
 /**
- * The goal becomes PAUSED; the run goes on without working towards it.
+ * The goal becomes PAUSED; the run continues without working towards it.
  *
  * @generated from message service.v1.AgentControlInput.Goal.Pause
  */
@@ -914,7 +914,7 @@ export declare type AgentControlInput_Goal_Complete = Message<"service.v1.AgentC
 export declare const AgentControlInput_Goal_CompleteSchema: GenMessage<AgentControlInput_Goal_Complete>;
 
 /**
- * The run has no goal any more.
+ * The run no longer has a goal.
  *
  * @generated from message service.v1.AgentControlInput.Goal.Clear
  */
@@ -934,14 +934,14 @@ export declare const AgentControlInput_Goal_ClearSchema: GenMessage<AgentControl
  */
 export declare type AgentControlInput_Goal_Set = Message<"service.v1.AgentControlInput.Goal.Set"> & {
   /**
-   * What is to be reached, 1 to 20,000 characters.
+   * The objective, 1 to 20,000 characters.
    *
    * @generated from field: string objective = 1;
    */
   objective: string;
 
   /**
-   * The state that the goal starts in. Unset or UNSPECIFIED means ACTIVE.
+   * The initial state of the goal. Unset or UNSPECIFIED means ACTIVE.
    *
    * @generated from field: optional service.v1.AgentGoalStatus status = 2;
    */
@@ -955,7 +955,7 @@ export declare type AgentControlInput_Goal_Set = Message<"service.v1.AgentContro
 export declare const AgentControlInput_Goal_SetSchema: GenMessage<AgentControlInput_Goal_Set>;
 
 /**
- * Takes a message out of the queue; it is never delivered.
+ * Removes a message from the queue; it is never delivered.
  *
  * @generated from message service.v1.AgentControlInput.DeleteQueuedMessage
  */
@@ -975,8 +975,8 @@ export declare type AgentControlInput_DeleteQueuedMessage = Message<"service.v1.
 export declare const AgentControlInput_DeleteQueuedMessageSchema: GenMessage<AgentControlInput_DeleteQueuedMessage>;
 
 /**
- * Delivers a queued message at once, ahead of the rest of the queue and into
- * the turn that is going on.
+ * Delivers a queued message immediately, ahead of the rest of the queue and
+ * into the turn in progress.
  *
  * @generated from message service.v1.AgentControlInput.SteerQueuedMessage
  */
@@ -996,22 +996,21 @@ export declare type AgentControlInput_SteerQueuedMessage = Message<"service.v1.A
 export declare const AgentControlInput_SteerQueuedMessageSchema: GenMessage<AgentControlInput_SteerQueuedMessage>;
 
 /**
- * Gives a queued message another place in the queue; the others keep their
- * order.
+ * Moves a queued message within the queue; the others keep their order.
  *
  * @generated from message service.v1.AgentControlInput.MoveQueuedMessage
  */
 export declare type AgentControlInput_MoveQueuedMessage = Message<"service.v1.AgentControlInput.MoveQueuedMessage"> & {
   /**
-   * The id of the queued user input that moves, 1 to 128 characters.
+   * The id of the queued user input to move, 1 to 128 characters.
    *
    * @generated from field: string user_input_id = 1;
    */
   userInputId: string;
 
   /**
-   * The id of the queued user input that it moves in front of. Empty means to
-   * the end of the queue. At most 128 characters.
+   * The id of the queued user input to move it in front of. Empty means the
+   * end of the queue. At most 128 characters.
    *
    * @generated from field: string before_user_input_id = 2;
    */
@@ -1025,10 +1024,11 @@ export declare type AgentControlInput_MoveQueuedMessage = Message<"service.v1.Ag
 export declare const AgentControlInput_MoveQueuedMessageSchema: GenMessage<AgentControlInput_MoveQueuedMessage>;
 
 /**
- * Hands the agent the inputs of the lost turn again, each under its id and with
- * its options, ahead of the queue: they are delivered again until the agent has
- * confirmed them. What the lost attempt said stays in the output. Refused
- * (failed_precondition) when no turn was lost, or while another one goes on.
+ * Hands the agent the inputs of the lost turn again, each with its id and its
+ * options, ahead of the queue. They are redelivered until the agent has
+ * confirmed them. The output of the lost attempt is kept. Refused
+ * (failed_precondition) if no turn was lost, or while another one is in
+ * progress.
  *
  * @generated from message service.v1.AgentControlInput.RetryTurn
  */
@@ -1042,8 +1042,8 @@ export declare type AgentControlInput_RetryTurn = Message<"service.v1.AgentContr
 export declare const AgentControlInput_RetryTurnSchema: GenMessage<AgentControlInput_RetryTurn>;
 
 /**
- * Leaves the lost turn as it is, so that a queue that it holds up goes on.
- * Refused (failed_precondition) when no turn was lost.
+ * Leaves the lost turn as it is and releases a queue that it holds. Refused
+ * (failed_precondition) if no turn was lost.
  *
  * @generated from message service.v1.AgentControlInput.GoOn
  */
@@ -1057,15 +1057,14 @@ export declare type AgentControlInput_GoOn = Message<"service.v1.AgentControlInp
 export declare const AgentControlInput_GoOnSchema: GenMessage<AgentControlInput_GoOn>;
 
 /**
- * A pull request at a source-control host. Other hosts' names for it, such as
- * merge request, mean the same.
+ * A pull request at a source-control host, under whatever name, such as merge
+ * request.
  *
  * @generated from message service.v1.PullRequest
  */
 export declare type PullRequest = Message<"service.v1.PullRequest"> & {
   /**
-   * The pull request's id in the system that it comes from. At most 128
-   * characters.
+   * The pull request's id in its source system. At most 128 characters.
    *
    * @generated from field: string id = 1;
    */
@@ -1086,14 +1085,14 @@ export declare type PullRequest = Message<"service.v1.PullRequest"> & {
   fromBranch: string;
 
   /**
-   * The branch that the changes are meant for. At most 255 characters.
+   * The branch that the changes are to be merged into. At most 255 characters.
    *
    * @generated from field: string to_branch = 4;
    */
   toBranch: string;
 
   /**
-   * The page where people see the pull request. At most 2,048 characters.
+   * The URL of the pull request's page. At most 2,048 characters.
    *
    * @generated from field: string url = 5;
    */
@@ -1107,7 +1106,7 @@ export declare type PullRequest = Message<"service.v1.PullRequest"> & {
   author: string;
 
   /**
-   * The repository that the changes are meant for. Unset means unknown.
+   * The repository that the changes are to be merged into. Unset means unknown.
    *
    * @generated from field: service.v1.PullRequest.Repository repository = 7;
    */
@@ -1128,18 +1127,18 @@ export declare type PullRequest = Message<"service.v1.PullRequest"> & {
   state: PullRequest_State;
 
   /**
-   * The commit that the branch with the changes was at, by which deliveries
-   * of one event are distinguished from another's. Set by the server; ignored in
-   * requests, where at most 64 characters are read.
+   * The head commit of the branch with the changes, which distinguishes
+   * deliveries of different events. Set by the server; ignored in requests,
+   * where at most 64 characters are read.
    *
    * @generated from field: string head_sha = 10;
    */
   headSha: string;
 
   /**
-   * Whether the branch with the changes is in the repository that they are meant
-   * for, as the source-control host says. Set by the server from the event;
-   * ignored in requests.
+   * Whether the branch with the changes is in the target repository, according
+   * to the source-control host. Set by the server from the event; ignored in
+   * requests.
    *
    * @generated from field: service.v1.PullRequest.Origin origin = 1000;
    */
@@ -1195,7 +1194,7 @@ export declare type PullRequest_Repository = Message<"service.v1.PullRequest.Rep
 export declare const PullRequest_RepositorySchema: GenMessage<PullRequest_Repository>;
 
 /**
- * Where the branch with the changes is.
+ * The location of the branch with the changes.
  *
  * @generated from enum service.v1.PullRequest.Origin
  */
@@ -1208,15 +1207,15 @@ export enum PullRequest_Origin {
   UNSPECIFIED = 0,
 
   /**
-   * In the repository that the changes are meant for: the account that
-   * pushed them may write there.
+   * In the target repository: the account that pushed them has write access
+   * there.
    *
    * @generated from enum value: ORIGIN_SAME_REPOSITORY = 1;
    */
   SAME_REPOSITORY = 1,
 
   /**
-   * In another repository, which anybody may have made.
+   * In another repository, which anyone may have created.
    *
    * @generated from enum value: ORIGIN_FORK = 2;
    */
@@ -1269,7 +1268,7 @@ export enum PullRequest_State {
 export declare const PullRequest_StateSchema: GenEnum<PullRequest_State>;
 
 /**
- * What an integration notes about a message that it passes on.
+ * Metadata that an integration adds to a message that it forwards.
  *
  * @generated from message service.v1.UserInputMetadata
  */
@@ -1284,7 +1283,7 @@ export declare type UserInputMetadata = Message<"service.v1.UserInputMetadata"> 
   source: string;
 
   /**
-   * The modes that the message was sent with, at most 4.
+   * The modes of the message, at most 4.
    *
    * @generated from field: repeated service.v1.AgentMode modes = 2;
    */
@@ -1298,8 +1297,8 @@ export declare type UserInputMetadata = Message<"service.v1.UserInputMetadata"> 
 export declare const UserInputMetadataSchema: GenMessage<UserInputMetadata>;
 
 /**
- * One run of an agent: a conversation that people and programs feed while it
- * goes. Removed by DeleteAgentExecution only.
+ * One run of an agent: a conversation that people and programs send input to
+ * while it runs. Removed only by DeleteAgentExecution.
  *
  * @generated from message service.v1.AgentExecution
  */
@@ -1312,21 +1311,21 @@ export declare type AgentExecution = Message<"service.v1.AgentExecution"> & {
   id: string;
 
   /**
-   * Where the run comes from.
+   * The origin of the run.
    *
    * @generated from field: service.v1.AgentExecution.Metadata metadata = 2;
    */
   metadata?: AgentExecution_Metadata | undefined;
 
   /**
-   * What is wanted of the run.
+   * The desired state of the run.
    *
    * @generated from field: service.v1.AgentExecution.Spec spec = 3;
    */
   spec?: AgentExecution_Spec | undefined;
 
   /**
-   * How far the run is.
+   * The current state of the run.
    *
    * @generated from field: service.v1.AgentExecution.Status status = 4;
    */
@@ -1340,20 +1339,20 @@ export declare type AgentExecution = Message<"service.v1.AgentExecution"> & {
 export declare const AgentExecutionSchema: GenMessage<AgentExecution>;
 
 /**
- * Where a run comes from.
+ * The origin of a run.
  *
  * @generated from message service.v1.AgentExecution.Metadata
  */
 export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution.Metadata"> & {
   /**
-   * Name that people see; may be empty.
+   * Display name; may be empty.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * What the run is about, in the agent's words; may be empty.
+   * Description of the run in the agent's words; may be empty.
    *
    * @generated from field: string description = 2;
    */
@@ -1381,7 +1380,7 @@ export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution
   updatedAt?: Timestamp | undefined;
 
   /**
-   * What the run is for.
+   * The role of the run.
    *
    * @generated from field: service.v1.AgentExecutionRole role = 6;
    */
@@ -1416,39 +1415,40 @@ export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution
   parentExecutionId: string;
 
   /**
-   * The run that this one goes on with. Empty for others.
+   * The run that this one continues. Empty for others.
    *
    * @generated from field: string resumed_from = 1001;
    */
   resumedFrom: string;
 
   /**
-   * The first run of the conversation that this one goes on with: the files of
-   * the conversation, and the agent's own, are kept under its id. Empty for a
-   * run that goes on with none, which begins a conversation under its own id.
+   * The first run of the conversation that this one continues: the files of
+   * the conversation, and the agent's own, are stored under its id. Empty for
+   * a run that continues no other; its conversation is stored under its own
+   * id.
    *
    * @generated from field: string conversation_id = 1002;
    */
   conversationId: string;
 
   /**
-   * The last block before this run in its conversation: its own blocks have the
-   * numbers after it. 0 for a run that goes on with none.
+   * The last block before this run in its conversation: its own blocks are
+   * numbered after it. 0 for a run that continues no other.
    *
    * @generated from field: int64 earlier_sequence = 1003;
    */
   earlierSequence: bigint;
 
   /**
-   * The run that this one branches off. Empty for others.
+   * The run that this one was forked from. Empty for others.
    *
    * @generated from field: string forked_from = 1004;
    */
   forkedFrom: string;
 
   /**
-   * The trace that the run belongs to: that of its step, of the run that started
-   * it, or of the call that did. Unset where it belongs to none.
+   * The trace that the run belongs to: that of its step, of the run that
+   * started it, or of the call that did. Unset if it belongs to none.
    *
    * @generated from field: service.v1.TraceContext trace = 1005;
    */
@@ -1462,7 +1462,7 @@ export declare type AgentExecution_Metadata = Message<"service.v1.AgentExecution
 export declare const AgentExecution_MetadataSchema: GenMessage<AgentExecution_Metadata>;
 
 /**
- * What is wanted of a run.
+ * The desired state of a run.
  *
  * @generated from message service.v1.AgentExecution.Spec
  */
@@ -1475,16 +1475,15 @@ export declare type AgentExecution_Spec = Message<"service.v1.AgentExecution.Spe
   specVersion: bigint;
 
   /**
-   * An opaque mark of this state of the spec; it changes when the desired
-   * phase does.
+   * An opaque version of the spec; it changes when the desired phase does.
    *
    * @generated from field: string session = 2;
    */
   session: string;
 
   /**
-   * The phase that the run is meant to be in: RUNNING, or STOPPED once it is
-   * to end.
+   * The phase that the run should be in: RUNNING, or STOPPED once it is to
+   * end.
    *
    * @generated from field: service.v1.AgentExecution.Phase desired_phase = 3;
    */
@@ -1512,7 +1511,7 @@ export declare type AgentExecution_Spec = Message<"service.v1.AgentExecution.Spe
   extAgentSettings?: ExtAgentSettings | undefined;
 
   /**
-   * Whether the queue holds after a turn that was lost, until somebody decides.
+   * Whether the queue is held after a lost turn, until somebody decides.
    *
    * @generated from field: bool hold_after_lost_turn = 1010;
    */
@@ -1526,7 +1525,7 @@ export declare type AgentExecution_Spec = Message<"service.v1.AgentExecution.Spe
 export declare const AgentExecution_SpecSchema: GenMessage<AgentExecution_Spec>;
 
 /**
- * How far a run is.
+ * The current state of a run.
  *
  * @generated from message service.v1.AgentExecution.Status
  */
@@ -1539,14 +1538,14 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
   statusVersion: bigint;
 
   /**
-   * The session of the spec that this status answers to.
+   * The session of the spec that this status corresponds to.
    *
    * @generated from field: string session = 2;
    */
   session: string;
 
   /**
-   * Where the run is.
+   * The phase of the run.
    *
    * @generated from field: service.v1.AgentExecution.Phase phase = 3;
    */
@@ -1560,21 +1559,21 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
   failureMessage: string;
 
   /**
-   * What people should know although the run goes on; may be empty.
+   * A warning for people about a run that continues; may be empty.
    *
    * @generated from field: string warning_message = 5;
    */
   warningMessage: string;
 
   /**
-   * What kind of failure it was. Unspecified while there was none.
+   * The kind of the failure. Unspecified while there is none.
    *
    * @generated from field: service.v1.AgentExecutionFailureReason failure_reason = 6;
    */
   failureReason: AgentExecutionFailureReason;
 
   /**
-   * Rounds that the agent has gone, as it reported them.
+   * Number of rounds of the agent, as it reported them.
    *
    * @generated from field: int64 iterations = 20;
    */
@@ -1616,7 +1615,7 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
   cachedInputTokensUsed: bigint;
 
   /**
-   * Most tokens that fit into the agent's context. 0 means unknown.
+   * Maximum number of tokens in the agent's context. 0 means unknown.
    *
    * @generated from field: int64 context_window_limit = 26;
    */
@@ -1630,7 +1629,7 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
   usedEnvironments: AgentExecution_Status_EnvironmentUsage[];
 
   /**
-   * What the run reported, by the keys that it was asked for: 1 to 128
+   * The values that the run reported, by the requested keys: 1 to 128
    * characters each.
    *
    * @generated from field: map<string, service.v1.AgentExecution.Status.OutputValue> outputs = 70;
@@ -1652,14 +1651,14 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
   waitingInfo?: AgentExecution_WaitingInfo | undefined;
 
   /**
-   * The run's goal. Unset without one.
+   * The run's goal. Unset if there is none.
    *
    * @generated from field: service.v1.AgentExecution.Status.Goal goal = 140;
    */
   goal?: AgentExecution_Status_Goal | undefined;
 
   /**
-   * The settings in force, as the agent reported them.
+   * The effective settings, as the agent reported them.
    *
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 150;
    */
@@ -1680,24 +1679,24 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
   pendingApprovalIds: string[];
 
   /**
-   * The turn that was lost last, with its runner, until somebody asks for it
-   * again or goes on without it. Unset: none.
+   * The turn that was last lost with its runner, until somebody retries it or
+   * continues without it. Unset: none.
    *
    * @generated from field: service.v1.AgentExecution.Status.LostTurn lost_turn = 1011;
    */
   lostTurn?: AgentExecution_Status_LostTurn | undefined;
 
   /**
-   * From where the run can be forked, as its agent reported. Unspecified: from
-   * nowhere, as far as is known.
+   * From where the run can be forked, as its agent reported. Unspecified:
+   * nothing is known, so from nowhere.
    *
    * @generated from field: service.v1.AgentForkAbility fork_ability = 1012;
    */
   forkAbility: AgentForkAbility;
 
   /**
-   * What becomes of the run's slot at its runner while it waits for input.
-   * UNSPECIFIED before it has begun, and once it has stopped.
+   * The state of the run's slot at its runner while it waits for input.
+   * UNSPECIFIED before the run has started and once it has stopped.
    *
    * @generated from field: service.v1.AgentExecution.Status.Slot slot = 1010;
    */
@@ -1711,7 +1710,7 @@ export declare type AgentExecution_Status = Message<"service.v1.AgentExecution.S
 export declare const AgentExecution_StatusSchema: GenMessage<AgentExecution_Status>;
 
 /**
- * A turn in the middle of which the runner was lost, or gave the run back.
+ * A turn in progress when the runner was lost or released the run.
  *
  * @generated from message service.v1.AgentExecution.Status.LostTurn
  */
@@ -1745,7 +1744,7 @@ export declare type AgentExecution_Status_LostTurn = Message<"service.v1.AgentEx
 export declare const AgentExecution_Status_LostTurnSchema: GenMessage<AgentExecution_Status_LostTurn>;
 
 /**
- * One reported value; its type is the one that was asked for.
+ * One reported value, of the requested type.
  *
  * @generated from message service.v1.AgentExecution.Status.OutputValue
  */
@@ -1810,7 +1809,7 @@ export declare type AgentExecution_Status_EnvironmentUsage = Message<"service.v1
   environmentId: string;
 
   /**
-   * Whether it was made for the run.
+   * Whether it was created for the run.
    *
    * @generated from field: bool created_by_agent = 2;
    */
@@ -1824,13 +1823,13 @@ export declare type AgentExecution_Status_EnvironmentUsage = Message<"service.v1
 export declare const AgentExecution_Status_EnvironmentUsageSchema: GenMessage<AgentExecution_Status_EnvironmentUsage>;
 
 /**
- * What a run works towards.
+ * The goal of a run.
  *
  * @generated from message service.v1.AgentExecution.Status.Goal
  */
 export declare type AgentExecution_Status_Goal = Message<"service.v1.AgentExecution.Status.Goal"> & {
   /**
-   * What is to be reached.
+   * The objective.
    *
    * @generated from field: string objective = 1;
    */
@@ -1872,7 +1871,7 @@ export declare type AgentExecution_Status_Goal = Message<"service.v1.AgentExecut
   tokensUsed: bigint;
 
   /**
-   * Tokens that may be used for it. Unset: no limit.
+   * Token budget of the goal. Unset: no limit.
    *
    * @generated from field: optional int64 token_budget = 7;
    */
@@ -1913,21 +1912,21 @@ export declare type AgentExecution_Status_Subagent = Message<"service.v1.AgentEx
   name: string;
 
   /**
-   * What it does now, in its own words; may be empty.
+   * Its current activity, in its own words; may be empty.
    *
    * @generated from field: string current_activity = 4;
    */
   currentActivity: string;
 
   /**
-   * What it last said of its state; may be empty.
+   * Its last report about its state; may be empty.
    *
    * @generated from field: string status_message = 5;
    */
   statusMessage: string;
 
   /**
-   * Where it is.
+   * Its phase.
    *
    * @generated from field: service.v1.AgentExecution.Phase phase = 6;
    */
@@ -1955,7 +1954,7 @@ export declare type AgentExecution_Status_Subagent = Message<"service.v1.AgentEx
 export declare const AgentExecution_Status_SubagentSchema: GenMessage<AgentExecution_Status_Subagent>;
 
 /**
- * What becomes of the slot of a run that waits.
+ * The state of the slot of a waiting run.
  *
  * @generated from enum service.v1.AgentExecution.Status.Slot
  */
@@ -1968,24 +1967,24 @@ export enum AgentExecution_Status_Slot {
   UNSPECIFIED = 0,
 
   /**
-   * The run keeps it: its agent has not shown in this run that another process
-   * of it can go on with its session.
+   * The run keeps it: its agent has not shown in this run that a new
+   * process of it can resume its session.
    *
    * @generated from enum value: SLOT_KEPT = 1;
    */
   KEPT = 1,
 
   /**
-   * The run gives it back when it has waited for the time that the server is
-   * set to, or earlier when another run waits for a slot of the runner.
+   * The run releases it after waiting for the time that is configured on
+   * the server, or earlier if another run waits for a slot of the runner.
    *
    * @generated from enum value: SLOT_SHARED = 2;
    */
   SHARED = 2,
 
   /**
-   * The run has given it back: its agent's program has ended. It gets another
-   * one, of the same runner, with its next input.
+   * The run has released it, and its agent's program has ended. It gets a
+   * new slot, of the same runner, with its next input.
    *
    * @generated from enum value: SLOT_GIVEN_BACK = 3;
    */
@@ -2004,14 +2003,14 @@ export declare const AgentExecution_Status_SlotSchema: GenEnum<AgentExecution_St
  */
 export declare type AgentExecution_WaitingInfo = Message<"service.v1.AgentExecution.WaitingInfo"> & {
   /**
-   * Names this wait.
+   * Identifies this wait.
    *
    * @generated from field: string wait_id = 1;
    */
   waitId: string;
 
   /**
-   * The interests, any of which wakes the run.
+   * The interests; each of them can wake the run.
    *
    * @generated from field: repeated service.v1.AgentExecution.WaitingInfo.Interest interests = 2;
    */
@@ -2038,14 +2037,14 @@ export declare const AgentExecution_WaitingInfoSchema: GenMessage<AgentExecution
  */
 export declare type AgentExecution_WaitingInfo_Interest = Message<"service.v1.AgentExecution.WaitingInfo.Interest"> & {
   /**
-   * Names the interest within its run.
+   * Identifies the interest within its run.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What is waited for; exactly one.
+   * The awaited event; exactly one.
    *
    * @generated from oneof service.v1.AgentExecution.WaitingInfo.Interest.interest
    */
@@ -2099,7 +2098,7 @@ export declare type AgentExecution_WaitingInfo_Interest = Message<"service.v1.Ag
 export declare const AgentExecution_WaitingInfo_InterestSchema: GenMessage<AgentExecution_WaitingInfo_Interest>;
 
 /**
- * A time to be woken at.
+ * A time to wake up at.
  *
  * @generated from message service.v1.AgentExecution.WaitingInfo.TimerInterest
  */
@@ -2119,7 +2118,7 @@ export declare type AgentExecution_WaitingInfo_TimerInterest = Message<"service.
   cron: string;
 
   /**
-   * When it fires, as the server worked it out.
+   * When it fires, as computed by the server.
    *
    * @generated from field: google.protobuf.Timestamp fires_at = 3;
    */
@@ -2207,14 +2206,14 @@ export declare type AgentExecution_WaitingInfo_DevcontainerRebuildInterest = Mes
   environmentId: string;
 
   /**
-   * The build that is waited for.
+   * The awaited build.
    *
    * @generated from field: string session_id = 2;
    */
   sessionId: string;
 
   /**
-   * The phases that wake; empty means any.
+   * The phases that wake the run; empty means every phase.
    *
    * @generated from field: repeated string phases = 3;
    */
@@ -2228,7 +2227,7 @@ export declare type AgentExecution_WaitingInfo_DevcontainerRebuildInterest = Mes
 export declare const AgentExecution_WaitingInfo_DevcontainerRebuildInterestSchema: GenMessage<AgentExecution_WaitingInfo_DevcontainerRebuildInterest>;
 
 /**
- * Where a run is.
+ * The phase of a run.
  *
  * @generated from enum service.v1.AgentExecution.Phase
  */
@@ -2255,7 +2254,7 @@ export enum AgentExecution_Phase {
   RUNNING = 20,
 
   /**
-   * The agent has done its turn and waits for input or for an interest.
+   * The agent has finished its turn and waits for input or for an interest.
    *
    * @generated from enum value: PHASE_WAITING_FOR_INPUT = 30;
    */
@@ -2275,8 +2274,8 @@ export enum AgentExecution_Phase {
 export declare const AgentExecution_PhaseSchema: GenEnum<AgentExecution_Phase>;
 
 /**
- * An agent that the operator registered, or administrators defined: a program that
- * a runner starts in an environment.
+ * An agent that the operator registered or administrators defined: a program
+ * that a runner starts in an environment.
  *
  * @generated from message service.v1.Agent
  */
@@ -2296,21 +2295,21 @@ export declare type Agent = Message<"service.v1.Agent"> & {
   name: string;
 
   /**
-   * What it is, for people; may be empty.
+   * Description for people; may be empty.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Whether it is the one that is used when a request names none.
+   * Whether it is the default when a request names no agent.
    *
    * @generated from field: bool default = 4;
    */
   default: boolean;
 
   /**
-   * Whether it takes ExtAgentSettings.
+   * Whether it accepts ExtAgentSettings.
    *
    * @generated from field: bool takes_settings = 5;
    */
@@ -2325,8 +2324,9 @@ export declare type Agent = Message<"service.v1.Agent"> & {
   own: boolean;
 
   /**
-   * How it is started, for an agent that administrators defined by CreateAgent.
-   * Unset for one that the operator registered: its program is shown to nobody.
+   * How it is started, for an agent that administrators defined with
+   * CreateAgent. Unset for one that the operator registered; nobody can read
+   * its program.
    *
    * @generated from field: service.v1.AgentDefinition definition = 1000;
    */
@@ -2340,22 +2340,22 @@ export declare type Agent = Message<"service.v1.Agent"> & {
 export declare const AgentSchema: GenMessage<Agent>;
 
 /**
- * How a runner starts an agent that administrators define. Every member of the
- * organization may read it: a secret does not belong here, but in SecretService.
+ * How a runner starts an agent that administrators defined. Every member of the
+ * organization can read it: store secrets with SecretService instead.
  *
  * @generated from message service.v1.AgentDefinition
  */
 export declare type AgentDefinition = Message<"service.v1.AgentDefinition"> & {
   /**
-   * How the agent's program speaks.
+   * The protocol of the agent's program.
    *
    * @generated from field: service.v1.AgentKind kind = 1;
    */
   kind: AgentKind;
 
   /**
-   * The program: a name that the runner finds, or a path. Run as it is, never
-   * through a shell. 1 to 4,096 characters.
+   * The program: a name that the runner looks up, or a path. Started directly,
+   * without a shell. 1 to 4,096 characters.
    *
    * @generated from field: string command = 2;
    */
@@ -2369,9 +2369,10 @@ export declare type AgentDefinition = Message<"service.v1.AgentDefinition"> & {
   arguments: string[];
 
   /**
-   * Environment variables of the program. Names have letters, digits and
-   * underscores, at most 128, and none that the service sets itself, nor one that
-   * names a secret. At most 32, values of at most 4,096 characters.
+   * Environment variables of the program. Names consist of letters, digits and
+   * underscores, at most 128; variables that the service sets itself, and names
+   * of secrets, are not allowed. At most 32, values of at most 4,096
+   * characters.
    *
    * @generated from field: map<string, string> variables = 4;
    */
@@ -2385,29 +2386,30 @@ export declare type AgentDefinition = Message<"service.v1.AgentDefinition"> & {
 export declare const AgentDefinitionSchema: GenMessage<AgentDefinition>;
 
 /**
- * One piece of what an agent answered.
+ * One piece of an agent's output.
  *
  * @generated from message service.v1.AgentOutputBlock
  */
 export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & {
   /**
-   * Place of the block in its conversation, from 1 without gaps: the blocks of a
-   * run that goes on with another are numbered on from the last of that.
+   * Position of the block in its conversation, from 1 without gaps: the blocks
+   * of a run that continues another one are numbered from the last block of
+   * that run.
    *
    * @generated from field: int64 sequence = 1;
    */
   sequence: bigint;
 
   /**
-   * When the service took it.
+   * When the service received it.
    *
    * @generated from field: google.protobuf.Timestamp at = 2;
    */
   at?: Timestamp | undefined;
 
   /**
-   * The input that began the turn it belongs to. Empty before the first. At most
-   * 128 characters.
+   * The input that began its turn. Empty before the first. At most 128
+   * characters.
    *
    * @generated from field: string input_id = 3;
    */
@@ -2415,25 +2417,25 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
 
   /**
    * In the folded view, the sequence of the last block that is folded into this
-   * one: its own where there is no other. 0 in the view of every block.
-   * Set by the server; ignored in reports.
+   * one, or its own if no other is. 0 in the view of every block. Set by the
+   * server; ignored in reports.
    *
    * @generated from field: int64 last_sequence = 1000;
    */
   lastSequence: bigint;
 
   /**
-   * In the folded view of a tool call, when the service took the first block that
-   * says that the call runs. Unset where none has said so, and in the view of every
-   * block. Set by the server; ignored in reports.
+   * In the folded view of a tool call, when the service received the first
+   * block that reports the call as running. Unset if none has, and in the view
+   * of every block. Set by the server; ignored in reports.
    *
    * @generated from field: google.protobuf.Timestamp started_at = 1006;
    */
   startedAt?: Timestamp | undefined;
 
   /**
-   * In the folded view of a tool call, when the service took the block that says
-   * that the call is done or has failed. Unset while it has not ended, and in the
+   * In the folded view of a tool call, when the service received the block that
+   * reports the call as done or failed. Unset until it has ended, and in the
    * view of every block. Set by the server; ignored in reports.
    *
    * @generated from field: google.protobuf.Timestamp ended_at = 1007;
@@ -2441,13 +2443,13 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
   endedAt?: Timestamp | undefined;
 
   /**
-   * What it is; exactly one.
+   * The content; exactly one.
    *
    * @generated from oneof service.v1.AgentOutputBlock.block
    */
   block: {
     /**
-     * Words of the agent.
+     * Text of the agent.
      *
      * @generated from field: service.v1.AgentOutputBlock.Text text = 10;
      */
@@ -2471,7 +2473,7 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
     case: "toolRequest";
   } | {
     /**
-     * Something that went wrong.
+     * An error.
      *
      * @generated from field: service.v1.AgentOutputBlock.Error error = 13;
      */
@@ -2479,7 +2481,7 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
     case: "error";
   } | {
     /**
-     * A call of a tool, or what has changed of one.
+     * A tool call, or an update of one.
      *
      * @generated from field: service.v1.AgentOutputBlock.ToolCall tool_call = 1001;
      */
@@ -2487,7 +2489,7 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
     case: "toolCall";
   } | {
     /**
-     * What the agent means to do; replaces its plan before.
+     * The agent's plan; replaces its previous plan.
      *
      * @generated from field: service.v1.AgentOutputBlock.Plan plan = 1002;
      */
@@ -2495,7 +2497,7 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
     case: "plan";
   } | {
     /**
-     * What the agent thinks before it answers.
+     * The agent's reasoning before it answers.
      *
      * @generated from field: service.v1.AgentOutputBlock.Thought thought = 1003;
      */
@@ -2503,7 +2505,7 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
     case: "thought";
   } | {
     /**
-     * A question of the agent to a person, or what has become of one.
+     * A question of the agent to a person, or an update of one.
      *
      * @generated from field: service.v1.AgentOutputBlock.Question question = 1004;
      */
@@ -2511,7 +2513,7 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
     case: "question";
   } | {
     /**
-     * What the agent has used; replaces the usage before.
+     * The agent's usage; replaces the previous usage.
      *
      * @generated from field: service.v1.AgentOutputBlock.Usage usage = 1005;
      */
@@ -2527,7 +2529,7 @@ export declare type AgentOutputBlock = Message<"service.v1.AgentOutputBlock"> & 
 export declare const AgentOutputBlockSchema: GenMessage<AgentOutputBlock>;
 
 /**
- * Words of the agent.
+ * Text of the agent.
  *
  * @generated from message service.v1.AgentOutputBlock.Text
  */
@@ -2634,15 +2636,15 @@ export declare type AgentOutputBlock_ToolRequest = Message<"service.v1.AgentOutp
   name: string;
 
   /**
-   * What it is asked, as the agent wrote it, usually JSON. At most 65,536
-   * characters.
+   * The input of the tool, as the agent wrote it, usually JSON. At most
+   * 65,536 characters.
    *
    * @generated from field: string arguments = 2;
    */
   arguments: string;
 
   /**
-   * Names the request within its run. At most 128 characters.
+   * Identifies the request within its run. At most 128 characters.
    *
    * @generated from field: string id = 3;
    */
@@ -2656,7 +2658,7 @@ export declare type AgentOutputBlock_ToolRequest = Message<"service.v1.AgentOutp
 export declare const AgentOutputBlock_ToolRequestSchema: GenMessage<AgentOutputBlock_ToolRequest>;
 
 /**
- * Something that went wrong.
+ * An error.
  *
  * @generated from message service.v1.AgentOutputBlock.Error
  */
@@ -2676,36 +2678,36 @@ export declare type AgentOutputBlock_Error = Message<"service.v1.AgentOutputBloc
 export declare const AgentOutputBlock_ErrorSchema: GenMessage<AgentOutputBlock_Error>;
 
 /**
- * A call of a tool. A later block with the same id says what has changed of the
- * call: its fields that are not empty replace those before, lists as a whole,
- * and the others stay.
+ * A tool call. A later block with the same id updates the call: its fields
+ * that are not empty replace the previous values, lists as a whole; the
+ * others stay unchanged.
  *
  * @generated from message service.v1.AgentOutputBlock.ToolCall
  */
 export declare type AgentOutputBlock_ToolCall = Message<"service.v1.AgentOutputBlock.ToolCall"> & {
   /**
-   * Names the call within its run, 1 to 128 characters.
+   * Identifies the call within its run, 1 to 128 characters.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What the call does, for people. At most 1,024 characters.
+   * Description of the call for people. At most 1,024 characters.
    *
    * @generated from field: string title = 2;
    */
   title: string;
 
   /**
-   * What kind of call it is.
+   * The kind of the call.
    *
    * @generated from field: service.v1.AgentOutputBlock.ToolCall.Kind kind = 3;
    */
   kind: AgentOutputBlock_ToolCall_Kind;
 
   /**
-   * How far it is.
+   * The state of the call.
    *
    * @generated from field: service.v1.AgentOutputBlock.ToolCall.State state = 4;
    */
@@ -2719,22 +2721,22 @@ export declare type AgentOutputBlock_ToolCall = Message<"service.v1.AgentOutputB
   locations: AgentOutputBlock_ToolCall_Location[];
 
   /**
-   * What the tool is asked, as the agent wrote it, usually JSON. At most 65,536
-   * characters.
+   * The input of the tool, as the agent wrote it, usually JSON. At most
+   * 65,536 characters.
    *
    * @generated from field: string input = 6;
    */
   input: string;
 
   /**
-   * What the tool answered. At most 65,536 characters.
+   * The tool's answer. At most 65,536 characters.
    *
    * @generated from field: string result = 7;
    */
   result: string;
 
   /**
-   * What it changes or has changed in files. At most 8.
+   * The changes that it makes or has made to files. At most 8.
    *
    * @generated from field: repeated service.v1.AgentOutputBlock.ToolCall.Diff diffs = 8;
    */
@@ -2754,7 +2756,7 @@ export declare const AgentOutputBlock_ToolCallSchema: GenMessage<AgentOutputBloc
  */
 export declare type AgentOutputBlock_ToolCall_Location = Message<"service.v1.AgentOutputBlock.ToolCall.Location"> & {
   /**
-   * The file, relative to the working tree where it lies in it. At most 1,024
+   * The file, relative to the working tree if it is inside. At most 1,024
    * characters.
    *
    * @generated from field: string path = 1;
@@ -2782,7 +2784,7 @@ export declare const AgentOutputBlock_ToolCall_LocationSchema: GenMessage<AgentO
  */
 export declare type AgentOutputBlock_ToolCall_Diff = Message<"service.v1.AgentOutputBlock.ToolCall.Diff"> & {
   /**
-   * The file, relative to the working tree where it lies in it. At most 1,024
+   * The file, relative to the working tree if it is inside. At most 1,024
    * characters.
    *
    * @generated from field: string path = 1;
@@ -2790,7 +2792,7 @@ export declare type AgentOutputBlock_ToolCall_Diff = Message<"service.v1.AgentOu
   path: string;
 
   /**
-   * What happens to it.
+   * The kind of the change.
    *
    * @generated from field: service.v1.AgentOutputBlock.FileChange.Kind kind = 2;
    */
@@ -2811,7 +2813,7 @@ export declare type AgentOutputBlock_ToolCall_Diff = Message<"service.v1.AgentOu
 export declare const AgentOutputBlock_ToolCall_DiffSchema: GenMessage<AgentOutputBlock_ToolCall_Diff>;
 
 /**
- * What kind of call it is.
+ * The kind of a call.
  *
  * @generated from enum service.v1.AgentOutputBlock.ToolCall.Kind
  */
@@ -2893,7 +2895,7 @@ export enum AgentOutputBlock_ToolCall_Kind {
 export declare const AgentOutputBlock_ToolCall_KindSchema: GenEnum<AgentOutputBlock_ToolCall_Kind>;
 
 /**
- * How far a call is.
+ * The state of a call.
  *
  * @generated from enum service.v1.AgentOutputBlock.ToolCall.State
  */
@@ -2913,7 +2915,7 @@ export enum AgentOutputBlock_ToolCall_State {
   PENDING = 1,
 
   /**
-   * It begins once somebody has approved it.
+   * It starts once somebody has approved it.
    *
    * @generated from enum value: STATE_WAITING_FOR_APPROVAL = 2;
    */
@@ -2927,14 +2929,14 @@ export enum AgentOutputBlock_ToolCall_State {
   RUNNING = 3,
 
   /**
-   * It has ended well.
+   * It has succeeded.
    *
    * @generated from enum value: STATE_DONE = 4;
    */
   DONE = 4,
 
   /**
-   * It has failed, or was refused.
+   * It has failed, or was denied.
    *
    * @generated from enum value: STATE_FAILED = 5;
    */
@@ -2947,7 +2949,7 @@ export enum AgentOutputBlock_ToolCall_State {
 export declare const AgentOutputBlock_ToolCall_StateSchema: GenEnum<AgentOutputBlock_ToolCall_State>;
 
 /**
- * What the agent means to do.
+ * The agent's plan.
  *
  * @generated from message service.v1.AgentOutputBlock.Plan
  */
@@ -2973,21 +2975,21 @@ export declare const AgentOutputBlock_PlanSchema: GenMessage<AgentOutputBlock_Pl
  */
 export declare type AgentOutputBlock_Plan_Entry = Message<"service.v1.AgentOutputBlock.Plan.Entry"> & {
   /**
-   * What is to be done. At most 1,024 characters.
+   * The task. At most 1,024 characters.
    *
    * @generated from field: string content = 1;
    */
   content: string;
 
   /**
-   * How far it is.
+   * The state of the step.
    *
    * @generated from field: service.v1.AgentOutputBlock.Plan.State state = 2;
    */
   state: AgentOutputBlock_Plan_State;
 
   /**
-   * How much it matters.
+   * The priority of the step.
    *
    * @generated from field: service.v1.AgentOutputBlock.Plan.Priority priority = 3;
    */
@@ -3001,7 +3003,7 @@ export declare type AgentOutputBlock_Plan_Entry = Message<"service.v1.AgentOutpu
 export declare const AgentOutputBlock_Plan_EntrySchema: GenMessage<AgentOutputBlock_Plan_Entry>;
 
 /**
- * How far a step is.
+ * The state of a step.
  *
  * @generated from enum service.v1.AgentOutputBlock.Plan.State
  */
@@ -3041,7 +3043,7 @@ export enum AgentOutputBlock_Plan_State {
 export declare const AgentOutputBlock_Plan_StateSchema: GenEnum<AgentOutputBlock_Plan_State>;
 
 /**
- * How much a step matters.
+ * The priority of a step.
  *
  * @generated from enum service.v1.AgentOutputBlock.Plan.Priority
  */
@@ -3054,21 +3056,21 @@ export enum AgentOutputBlock_Plan_Priority {
   UNSPECIFIED = 0,
 
   /**
-   * Little.
+   * Low.
    *
    * @generated from enum value: PRIORITY_LOW = 1;
    */
   LOW = 1,
 
   /**
-   * Some.
+   * Medium.
    *
    * @generated from enum value: PRIORITY_MEDIUM = 2;
    */
   MEDIUM = 2,
 
   /**
-   * Much.
+   * High.
    *
    * @generated from enum value: PRIORITY_HIGH = 3;
    */
@@ -3081,13 +3083,13 @@ export enum AgentOutputBlock_Plan_Priority {
 export declare const AgentOutputBlock_Plan_PrioritySchema: GenEnum<AgentOutputBlock_Plan_Priority>;
 
 /**
- * What the agent thinks before it answers.
+ * The agent's reasoning before it answers.
  *
  * @generated from message service.v1.AgentOutputBlock.Thought
  */
 export declare type AgentOutputBlock_Thought = Message<"service.v1.AgentOutputBlock.Thought"> & {
   /**
-   * The words, at most 65,536 characters.
+   * The text, at most 65,536 characters.
    *
    * @generated from field: string content = 1;
    */
@@ -3101,21 +3103,21 @@ export declare type AgentOutputBlock_Thought = Message<"service.v1.AgentOutputBl
 export declare const AgentOutputBlock_ThoughtSchema: GenMessage<AgentOutputBlock_Thought>;
 
 /**
- * A question of the agent to a person. A later block with the same id says what
- * has become of it, as that of a tool call does.
+ * A question of the agent to a person. A later block with the same id updates
+ * it, as for a tool call.
  *
  * @generated from message service.v1.AgentOutputBlock.Question
  */
 export declare type AgentOutputBlock_Question = Message<"service.v1.AgentOutputBlock.Question"> & {
   /**
-   * Names the question within its run, 1 to 128 characters.
+   * Identifies the question within its run, 1 to 128 characters.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What is asked. At most 4,096 characters.
+   * The question. At most 4,096 characters.
    *
    * @generated from field: string message = 2;
    */
@@ -3130,7 +3132,7 @@ export declare type AgentOutputBlock_Question = Message<"service.v1.AgentOutputB
   schema: string;
 
   /**
-   * What has become of it.
+   * The state of the question.
    *
    * @generated from field: service.v1.AgentOutputBlock.Question.State state = 4;
    */
@@ -3144,7 +3146,7 @@ export declare type AgentOutputBlock_Question = Message<"service.v1.AgentOutputB
 export declare const AgentOutputBlock_QuestionSchema: GenMessage<AgentOutputBlock_Question>;
 
 /**
- * What has become of a question.
+ * The state of a question.
  *
  * @generated from enum service.v1.AgentOutputBlock.Question.State
  */
@@ -3184,7 +3186,7 @@ export enum AgentOutputBlock_Question_State {
 export declare const AgentOutputBlock_Question_StateSchema: GenEnum<AgentOutputBlock_Question_State>;
 
 /**
- * What the agent has used since its run began, as it reports. 0 means not
+ * The agent's usage since its run began, as it reports it. 0 means not
  * reported.
  *
  * @generated from message service.v1.AgentOutputBlock.Usage
@@ -3205,7 +3207,7 @@ export declare type AgentOutputBlock_Usage = Message<"service.v1.AgentOutputBloc
   outputTokens: bigint;
 
   /**
-   * Tokens written to think.
+   * Tokens written as reasoning.
    *
    * @generated from field: int64 thought_tokens = 3;
    */
@@ -3233,14 +3235,14 @@ export declare type AgentOutputBlock_Usage = Message<"service.v1.AgentOutputBloc
   contextUsed: bigint;
 
   /**
-   * Most tokens that fit into the context.
+   * Maximum number of tokens in the context.
    *
    * @generated from field: int64 context_size = 7;
    */
   contextSize: bigint;
 
   /**
-   * What it cost. Unset: not reported.
+   * The cost. Unset: not reported.
    *
    * @generated from field: service.v1.AgentOutputBlock.Usage.Cost cost = 8;
    */
@@ -3287,14 +3289,14 @@ export declare const AgentOutputBlock_Usage_CostSchema: GenMessage<AgentOutputBl
  */
 export declare type AgentInput = Message<"service.v1.AgentInput"> & {
   /**
-   * The input's id: the one of a user input, or one that the server chose.
+   * The input's id: that of a user input, or one that the server chose.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * How far it is.
+   * The delivery state of the input.
    *
    * @generated from field: service.v1.AgentInputReceipt receipt = 2;
    */
@@ -3315,13 +3317,13 @@ export declare type AgentInput = Message<"service.v1.AgentInput"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * What it is; exactly one. The data of images is left out.
+   * The content; exactly one. The data of images is left out.
    *
    * @generated from oneof service.v1.AgentInput.input
    */
   input: {
     /**
-     * A message of a person or a program that speaks for one.
+     * A message of a person, or of a program on behalf of a person.
      *
      * @generated from field: service.v1.UserInputBlock user_input = 10;
      */
@@ -3337,7 +3339,7 @@ export declare type AgentInput = Message<"service.v1.AgentInput"> & {
     case: "agentMessage";
   } | {
     /**
-     * News of something that the run waits for.
+     * An event that the run waits for.
      *
      * @generated from field: service.v1.WakeEvent wake_event = 12;
      */
@@ -3345,7 +3347,7 @@ export declare type AgentInput = Message<"service.v1.AgentInput"> & {
     case: "wakeEvent";
   } | {
     /**
-     * An order that the agent carries out: compact, or a change of the goal.
+     * A command that the agent executes: compact, or a change of the goal.
      *
      * @generated from field: service.v1.AgentControlInput control_input = 13;
      */
@@ -3353,7 +3355,7 @@ export declare type AgentInput = Message<"service.v1.AgentInput"> & {
     case: "controlInput";
   } | {
     /**
-     * What became of an approval that the run has asked for.
+     * The outcome of an approval that the run has requested.
      *
      * @generated from field: service.v1.ApprovalOutcome approval = 1000;
      */
@@ -3369,13 +3371,13 @@ export declare type AgentInput = Message<"service.v1.AgentInput"> & {
 export declare const AgentInputSchema: GenMessage<AgentInput>;
 
 /**
- * How an agent works. What a mode changes in detail is up to the agent.
+ * How an agent works. The details of a mode are up to the agent.
  *
  * @generated from enum service.v1.AgentMode
  */
 export enum AgentMode {
   /**
-   * The default behaviour; where a run is started, EXECUTION.
+   * The default behaviour; EXECUTION when a run is started.
    *
    * @generated from enum value: AGENT_MODE_UNSPECIFIED = 0;
    */
@@ -3389,14 +3391,14 @@ export enum AgentMode {
   EXECUTION = 1,
 
   /**
-   * The agent analyses and plans, and changes nothing.
+   * The agent analyses and plans, without making changes.
    *
    * @generated from enum value: AGENT_MODE_PLANNING = 2;
    */
   PLANNING = 2,
 
   /**
-   * The agent plans and implements by itself, without asking in between.
+   * The agent plans and implements by itself, without asking questions.
    *
    * @generated from enum value: AGENT_MODE_RALPH = 3;
    */
@@ -3410,8 +3412,8 @@ export enum AgentMode {
   SPEC = 4,
 
   /**
-   * The agent takes user input as the objective of a goal and works towards it.
-   * A policy may forbid it.
+   * The agent uses the user input as the objective of a goal and works towards
+   * it. A policy may forbid it.
    *
    * @generated from enum value: AGENT_MODE_GOAL = 5;
    */
@@ -3630,7 +3632,7 @@ export enum AgentGoalStatus {
   ACTIVE = 1,
 
   /**
-   * The work towards the goal was paused, and waits to be resumed.
+   * The work towards the goal is paused until it is resumed.
    *
    * @generated from enum value: AGENT_GOAL_STATUS_PAUSED = 2;
    */
@@ -3644,21 +3646,22 @@ export enum AgentGoalStatus {
   COMPLETED = 3,
 
   /**
-   * The goal's budget of tokens is used up.
+   * The goal's token budget is used up.
    *
    * @generated from enum value: AGENT_GOAL_STATUS_BUDGET_EXHAUSTED = 4;
    */
   BUDGET_EXHAUSTED = 4,
 
   /**
-   * The agent cannot go on without help.
+   * The agent cannot continue without help.
    *
    * @generated from enum value: AGENT_GOAL_STATUS_BLOCKED = 5;
    */
   BLOCKED = 5,
 
   /**
-   * The agent must wait: a usage limit of its model provider is reached.
+   * The agent must wait, because a usage limit of its model provider is
+   * reached.
    *
    * @generated from enum value: AGENT_GOAL_STATUS_USAGE_LIMITED = 6;
    */
@@ -3711,7 +3714,7 @@ export enum AgentForkAbility {
 export declare const AgentForkAbilitySchema: GenEnum<AgentForkAbility>;
 
 /**
- * What a run is for.
+ * The role of a run.
  *
  * @generated from enum service.v1.AgentExecutionRole
  */
@@ -3764,8 +3767,8 @@ export enum AgentExecutionFailureReason {
   ENVIRONMENT = 1,
 
   /**
-   * The service could not go on with it: its runner fell silent, or a policy or
-   * the block of an account ended it.
+   * The service could not continue it: its runner stopped responding, or a
+   * policy or the block of an account ended it.
    *
    * @generated from enum value: AGENT_EXECUTION_FAILURE_REASON_SERVICE = 2;
    */
@@ -3800,7 +3803,7 @@ export enum AgentExecutionFailureReason {
 export declare const AgentExecutionFailureReasonSchema: GenEnum<AgentExecutionFailureReason>;
 
 /**
- * How an agent's program speaks.
+ * The protocol of an agent's program.
  *
  * @generated from enum service.v1.AgentKind
  */
@@ -3828,7 +3831,7 @@ export enum AgentKind {
   ACP = 2,
 
   /**
-   * One JSON object a line, both ways: docs/agents.md has the form.
+   * One JSON object per line, in both directions: see docs/agents.md.
    *
    * @generated from enum value: AGENT_KIND_JSON_LINES = 3;
    */
@@ -3841,30 +3844,30 @@ export enum AgentKind {
 export declare const AgentKindSchema: GenEnum<AgentKind>;
 
 /**
- * Which form of an agent's output is wanted.
+ * The form of an agent's output.
  *
  * @generated from enum service.v1.AgentOutputView
  */
 export enum AgentOutputView {
   /**
-   * Every block as it came: the same as BLOCKS.
+   * Every block as received: the same as BLOCKS.
    *
    * @generated from enum value: AGENT_OUTPUT_VIEW_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Every block as it came.
+   * Every block as received.
    *
    * @generated from enum value: AGENT_OUTPUT_VIEW_BLOCKS = 1;
    */
   BLOCKS = 1,
 
   /**
-   * The present picture. Blocks of one tool call are one block, with the sequence
-   * of the first and what the later ones have changed; so are those of one
-   * question. Of plans only the latest is there, and of usage. The runs of a
-   * conversation are folded each by itself.
+   * The folded view. The blocks of one tool call are folded into one block,
+   * with the sequence of the first and the changes of the later ones; so are
+   * those of one question. Of plans and of usage, only the latest is included.
+   * Each run of a conversation is folded separately.
    *
    * @generated from enum value: AGENT_OUTPUT_VIEW_FOLDED = 2;
    */
@@ -3877,7 +3880,7 @@ export enum AgentOutputView {
 export declare const AgentOutputViewSchema: GenEnum<AgentOutputView>;
 
 /**
- * How far an input is.
+ * The delivery state of an input.
  *
  * @generated from enum service.v1.AgentInputReceipt
  */
@@ -3904,14 +3907,14 @@ export enum AgentInputReceipt {
   DELIVERED = 2,
 
   /**
-   * The agent got it.
+   * The agent received it.
    *
    * @generated from enum value: AGENT_INPUT_RECEIPT_SEEN = 3;
    */
   SEEN = 3,
 
   /**
-   * It was taken out of the queue and never delivered.
+   * It was removed from the queue and never delivered.
    *
    * @generated from enum value: AGENT_INPUT_RECEIPT_DELETED = 4;
    */

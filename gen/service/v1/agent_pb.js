@@ -86,7 +86,7 @@ export const AgentMessage_TypeSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 4, 0);
 
 /**
- * What a message is for.
+ * The purpose of a message.
  *
  * @generated from enum service.v1.AgentMessage.Type
  */
@@ -100,7 +100,7 @@ export const AgentMessage_RoleSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 4, 1);
 
 /**
- * What the sender is to the receiver in the hierarchy of agents.
+ * The role of the sender towards the receiver in the hierarchy of agents.
  *
  * @generated from enum service.v1.AgentMessage.Role
  */
@@ -268,7 +268,7 @@ export const PullRequest_OriginSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 7, 0);
 
 /**
- * Where the branch with the changes is.
+ * The location of the branch with the changes.
  *
  * @generated from enum service.v1.PullRequest.Origin
  */
@@ -366,7 +366,7 @@ export const AgentExecution_Status_SlotSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 9, 2, 0);
 
 /**
- * What becomes of the slot of a run that waits.
+ * The state of the slot of a waiting run.
  *
  * @generated from enum service.v1.AgentExecution.Status.Slot
  */
@@ -429,7 +429,7 @@ export const AgentExecution_PhaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 9, 0);
 
 /**
- * Where a run is.
+ * The phase of a run.
  *
  * @generated from enum service.v1.AgentExecution.Phase
  */
@@ -527,7 +527,7 @@ export const AgentOutputBlock_ToolCall_KindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 12, 4, 0);
 
 /**
- * What kind of call it is.
+ * The kind of a call.
  *
  * @generated from enum service.v1.AgentOutputBlock.ToolCall.Kind
  */
@@ -541,7 +541,7 @@ export const AgentOutputBlock_ToolCall_StateSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 12, 4, 1);
 
 /**
- * How far a call is.
+ * The state of a call.
  *
  * @generated from enum service.v1.AgentOutputBlock.ToolCall.State
  */
@@ -569,7 +569,7 @@ export const AgentOutputBlock_Plan_StateSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 12, 5, 0);
 
 /**
- * How far a step is.
+ * The state of a step.
  *
  * @generated from enum service.v1.AgentOutputBlock.Plan.State
  */
@@ -583,7 +583,7 @@ export const AgentOutputBlock_Plan_PrioritySchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 12, 5, 1);
 
 /**
- * How much a step matters.
+ * The priority of a step.
  *
  * @generated from enum service.v1.AgentOutputBlock.Plan.Priority
  */
@@ -611,7 +611,7 @@ export const AgentOutputBlock_Question_StateSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 12, 7, 0);
 
 /**
- * What has become of a question.
+ * The state of a question.
  *
  * @generated from enum service.v1.AgentOutputBlock.Question.State
  */
@@ -646,7 +646,7 @@ export const AgentModeSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 0);
 
 /**
- * How an agent works. What a mode changes in detail is up to the agent.
+ * How an agent works. The details of a mode are up to the agent.
  *
  * @generated from enum service.v1.AgentMode
  */
@@ -732,7 +732,7 @@ export const AgentExecutionRoleSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 6);
 
 /**
- * What a run is for.
+ * The role of a run.
  *
  * @generated from enum service.v1.AgentExecutionRole
  */
@@ -760,7 +760,7 @@ export const AgentKindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 8);
 
 /**
- * How an agent's program speaks.
+ * The protocol of an agent's program.
  *
  * @generated from enum service.v1.AgentKind
  */
@@ -774,7 +774,7 @@ export const AgentOutputViewSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 9);
 
 /**
- * Which form of an agent's output is wanted.
+ * The form of an agent's output.
  *
  * @generated from enum service.v1.AgentOutputView
  */
@@ -788,7 +788,7 @@ export const AgentInputReceiptSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent, 10);
 
 /**
- * How far an input is.
+ * The delivery state of an input.
  *
  * @generated from enum service.v1.AgentInputReceipt
  */

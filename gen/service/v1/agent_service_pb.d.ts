@@ -13,64 +13,64 @@ import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 export declare const file_service_v1_agent_service: GenFile;
 
 /**
- * What to start: which agent, on which code, in which mode.
+ * The run to start: which agent, on which code, in which mode.
  *
  * @generated from message service.v1.StartAgentRequest
  */
 export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> & {
   /**
-   * The agent to run. Empty means the organization's configured default or,
-   * where none is configured, the default in-environment agent; with
-   * `resume_from` the agent of that run, and no other is possible.
+   * The agent to run. Empty means the organization's configured default or, if
+   * none is configured, the default in-environment agent; with `resume_from`
+   * the agent of that run, and no other is possible.
    *
    * @generated from field: string agent_id = 1;
    */
   agentId: string;
 
   /**
-   * The code that the agent works on. Unset means an empty environment, where
-   * the organization's policy allows one.
+   * The code that the agent works on. Unset means an empty environment, if the
+   * organization's policy allows one.
    *
    * @generated from field: service.v1.AgentCodeContext code_context = 2;
    */
   codeContext?: AgentCodeContext | undefined;
 
   /**
-   * The name of the run that people see, at most 100 characters without control
-   * characters. Need not be unique; may be empty. With `resume_from`, empty means
-   * the name of that run. An environment that is made for the run is named like it,
-   * and everyone in the organization reads that.
+   * The display name of the run, at most 100 characters without control
+   * characters. Need not be unique; may be empty. With `resume_from`, empty
+   * means the name of that run. An environment created for the run gets the
+   * same name, which everyone in the organization can read.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * The action of a workflow execution that the run belongs to, for tracking
-   * and for tying events together; it must exist. Unset means none.
+   * The workflow execution action that the run belongs to, for tracking and
+   * event correlation; it must exist. Unset means none.
    *
    * @generated from field: optional string workflow_action_id = 4;
    */
   workflowActionId?: string | undefined;
 
   /**
-   * How the agent works. UNSPECIFIED means EXECUTION or, with `resume_from`, the
-   * mode that the run was in last.
+   * How the agent works. UNSPECIFIED means EXECUTION or, with `resume_from`,
+   * the last mode of that run.
    *
    * @generated from field: service.v1.AgentMode mode = 5;
    */
   mode: AgentMode;
 
   /**
-   * The runner that the run goes to, in place of the environment's runner.
-   * Empty means the environment's.
+   * The runner to route the run to, instead of the environment's runner. Empty
+   * means the environment's.
    *
    * @generated from field: string runner_id = 6;
    */
   runnerId: string;
 
   /**
-   * Notes of the caller's own, kept with the run. Keys have the form
+   * The caller's own notes, stored with the run. Keys have the form
    * domain/name, such as example.com/ticket: a domain of letters, digits, dots
    * and hyphens, and a name without slashes and white space. At most 32 pairs,
    * keys of 1 to 128 characters, values of at most 512.
@@ -88,48 +88,47 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
   sessionId: string;
 
   /**
-   * Settings of the alternative agent, kept for the whole run. Agents that do
-   * not take them ignore them; unset leaves the choice to the agent or, with
-   * `resume_from`, keeps the settings of that run.
+   * Settings of the alternative agent, stored for the whole run. Other agents
+   * ignore them. Unset leaves the choice to the agent or, with `resume_from`,
+   * keeps the settings of that run.
    *
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 9;
    */
   extAgentSettings?: ExtAgentSettings | undefined;
 
   /**
-   * Options of the first turn. They leave with that turn and are not stored
-   * with the run.
+   * Options of the first turn only. They are not stored with the run.
    *
    * @generated from field: service.v1.TurnOptions turn_options = 10;
    */
   turnOptions?: TurnOptions | undefined;
 
   /**
-   * The first message of the run, stored together with it: either both exist or
-   * neither. It is checked as that of SendToAgentExecution is. Unset means that
-   * the run waits for its first input.
+   * The first message of the run, stored atomically with it. It is checked in
+   * the same way as in SendToAgentExecution. Unset means that the run waits for
+   * its first input.
    *
    * @generated from field: service.v1.UserInputBlock user_input = 1000;
    */
   userInput?: UserInputBlock | undefined;
 
   /**
-   * A run that has stopped, with which the new one goes on: in the same
-   * environment, which is started if it is stopped, and with the same session
-   * and agent, which remembers the conversation. Its blocks come before those of
-   * the new run. Inputs that it has not seen, its goal and its sub-agents are not
-   * carried over. Each run is resumed once: go on with the latest of a
-   * conversation. Empty begins a conversation.
+   * A stopped run that the new run continues: in the same environment, which is
+   * started if it is stopped, and with the same session and agent, which
+   * remembers the conversation. Its blocks come before those of the new run.
+   * Inputs that it has not seen, its goal and its sub-agents are not carried
+   * over. A run can be resumed only once: resume the latest run of a
+   * conversation. Empty starts a new conversation.
    *
    * @generated from field: string resume_from = 1001;
    */
   resumeFrom: string;
 
   /**
-   * Whether the queue holds when a turn is lost with its runner: nothing is
-   * delivered to the agent, neither what waits nor what comes, until somebody
-   * sends `retryTurn` or `goOn`. Unset means false or, with `resume_from`, as in
-   * that run.
+   * Whether the queue is held when a turn is lost with its runner: neither
+   * queued nor new inputs are delivered to the agent until somebody sends
+   * `retryTurn` or `goOn`. Unset means false or, with `resume_from`, the value
+   * of that run.
    *
    * @generated from field: optional bool hold_after_lost_turn = 1010;
    */
@@ -143,13 +142,13 @@ export declare type StartAgentRequest = Message<"service.v1.StartAgentRequest"> 
 export declare const StartAgentRequestSchema: GenMessage<StartAgentRequest>;
 
 /**
- * Names the run that was started.
+ * The run that was started.
  *
  * @generated from message service.v1.StartAgentResponse
  */
 export declare type StartAgentResponse = Message<"service.v1.StartAgentResponse"> & {
   /**
-   * The new run, for SendToAgentExecution. It is pending at first.
+   * The new run, for SendToAgentExecution. Its first phase is PENDING.
    *
    * @generated from field: string agent_execution_id = 1;
    */
@@ -163,7 +162,7 @@ export declare type StartAgentResponse = Message<"service.v1.StartAgentResponse"
 export declare const StartAgentResponseSchema: GenMessage<StartAgentResponse>;
 
 /**
- * Which conversation to branch off, and where.
+ * The conversation to fork, and from where.
  *
  * @generated from message service.v1.ForkAgentExecutionRequest
  */
@@ -176,23 +175,23 @@ export declare type ForkAgentExecutionRequest = Message<"service.v1.ForkAgentExe
   agentExecutionId: string;
 
   /**
-   * The last block of its conversation that the new run goes on with: the last
-   * block of a turn. Unset: the last there is.
+   * The last block of its conversation that the new run continues from: the
+   * last block of a turn. Unset: the last block.
    *
    * @generated from field: optional int64 sequence = 2;
    */
   sequence?: bigint | undefined;
 
   /**
-   * The name of the new run that people see, at most 100 characters without
-   * control characters. Empty means the name of that run.
+   * The display name of the new run, at most 100 characters without control
+   * characters. Empty means the name of the forked run.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * The first message of the new run, as that of StartAgent. Unset means that it
+   * The first message of the new run, as in StartAgent. Unset means that it
    * waits for its first input.
    *
    * @generated from field: service.v1.UserInputBlock user_input = 4;
@@ -200,8 +199,7 @@ export declare type ForkAgentExecutionRequest = Message<"service.v1.ForkAgentExe
   userInput?: UserInputBlock | undefined;
 
   /**
-   * Options of its first turn. They leave with that turn and are not stored with
-   * the run.
+   * Options of its first turn only. They are not stored with the run.
    *
    * @generated from field: service.v1.TurnOptions turn_options = 5;
    */
@@ -215,13 +213,13 @@ export declare type ForkAgentExecutionRequest = Message<"service.v1.ForkAgentExe
 export declare const ForkAgentExecutionRequestSchema: GenMessage<ForkAgentExecutionRequest>;
 
 /**
- * Names the run that was started.
+ * The run that was started.
  *
  * @generated from message service.v1.ForkAgentExecutionResponse
  */
 export declare type ForkAgentExecutionResponse = Message<"service.v1.ForkAgentExecutionResponse"> & {
   /**
-   * The new run. It is pending at first.
+   * The new run. Its first phase is PENDING.
    *
    * @generated from field: string agent_execution_id = 1;
    */
@@ -254,7 +252,7 @@ export declare type SendToAgentExecutionRequest = Message<"service.v1.SendToAgen
    */
   input: {
     /**
-     * A message of a person or a program that speaks for one.
+     * A message of a person, or of a program on behalf of a person.
      *
      * @generated from field: service.v1.UserInputBlock user_input = 2;
      */
@@ -270,7 +268,7 @@ export declare type SendToAgentExecutionRequest = Message<"service.v1.SendToAgen
     case: "agentMessage";
   } | {
     /**
-     * News of something that the run waits for.
+     * An event that the run waits for.
      *
      * @generated from field: service.v1.WakeEvent wake_event = 4;
      */
@@ -278,7 +276,7 @@ export declare type SendToAgentExecutionRequest = Message<"service.v1.SendToAgen
     case: "wakeEvent";
   } | {
     /**
-     * An order about the run, its goal or its queue.
+     * A command for the run, its goal or its queue.
      *
      * @generated from field: service.v1.AgentControlInput control_input = 6;
      */
@@ -295,8 +293,8 @@ export declare type SendToAgentExecutionRequest = Message<"service.v1.SendToAgen
   extAgentSettings?: ExtAgentSettings | undefined;
 
   /**
-   * Options of the turn that this input begins. They leave with that turn and
-   * are not stored with the run.
+   * Options of only the turn that this input begins. They are not stored with
+   * the run.
    *
    * @generated from field: service.v1.TurnOptions turn_options = 7;
    */
@@ -304,8 +302,8 @@ export declare type SendToAgentExecutionRequest = Message<"service.v1.SendToAgen
 
   /**
    * The revision of the queue that the sender has seen. Set: the input is
-   * refused (aborted) when the queue has changed since. Unset: it is taken
-   * whatever the queue has become.
+   * refused (aborted) when the queue has changed since. Unset: the input is
+   * accepted regardless of changes to the queue.
    *
    * @generated from field: optional int64 expected_queue_revision = 1000;
    */
@@ -319,7 +317,7 @@ export declare type SendToAgentExecutionRequest = Message<"service.v1.SendToAgen
 export declare const SendToAgentExecutionRequestSchema: GenMessage<SendToAgentExecutionRequest>;
 
 /**
- * Says that the input is stored; carries nothing.
+ * Empty: the input is stored.
  *
  * @generated from message service.v1.SendToAgentExecutionResponse
  */
@@ -573,7 +571,7 @@ export declare type DeleteAgentExecutionResponse = Message<"service.v1.DeleteAge
 export declare const DeleteAgentExecutionResponseSchema: GenMessage<DeleteAgentExecutionResponse>;
 
 /**
- * Which run to watch, and from where.
+ * The run to watch, and where to start.
  *
  * @generated from message service.v1.WatchAgentExecutionRequest
  */
@@ -586,7 +584,7 @@ export declare type WatchAgentExecutionRequest = Message<"service.v1.WatchAgentE
   agentExecutionId: string;
 
   /**
-   * The last block that the caller has. 0, the default, begins with the first.
+   * The last block that the caller has. 0, the default, starts with the first.
    * In the folded view: the greatest `last_sequence` that the caller has.
    *
    * @generated from field: int64 after_sequence = 2;
@@ -594,7 +592,7 @@ export declare type WatchAgentExecutionRequest = Message<"service.v1.WatchAgentE
   afterSequence: bigint;
 
   /**
-   * Which form of the output is sent. UNSPECIFIED: every block.
+   * The form of the output. UNSPECIFIED: every block.
    *
    * @generated from field: service.v1.AgentOutputView view = 3;
    */
@@ -608,22 +606,22 @@ export declare type WatchAgentExecutionRequest = Message<"service.v1.WatchAgentE
 export declare const WatchAgentExecutionRequestSchema: GenMessage<WatchAgentExecutionRequest>;
 
 /**
- * News of a run.
+ * An update about a run.
  *
  * @generated from message service.v1.WatchAgentExecutionResponse
  */
 export declare type WatchAgentExecutionResponse = Message<"service.v1.WatchAgentExecutionResponse"> & {
   /**
-   * What is new; exactly one.
+   * The update; exactly one.
    *
    * @generated from oneof service.v1.WatchAgentExecutionResponse.news
    */
   news: {
     /**
-     * The next block. In the folded view a tool call or a question comes again, as
-     * a whole and with the same sequence, whenever it has changed, and a plan or
-     * usage takes the place of the one before; what had changed again by then is
-     * left out. `last_sequence` rises with each.
+     * The next block. In the folded view, a tool call or a question is sent
+     * again as a whole, with the same sequence, whenever it has changed, and a
+     * plan or usage replaces the previous one; changes that are already
+     * outdated are omitted. `last_sequence` rises with each.
      *
      * @generated from field: service.v1.AgentOutputBlock block = 1;
      */
@@ -631,8 +629,8 @@ export declare type WatchAgentExecutionResponse = Message<"service.v1.WatchAgent
     case: "block";
   } | {
     /**
-     * The run as it is now: first of all, and after each change. Changes that
-     * follow one another quickly may be sent as one.
+     * The current state of the run: first of all, and after each change.
+     * Changes in quick succession may be sent as one.
      *
      * @generated from field: service.v1.AgentExecution agent_execution = 2;
      */
@@ -648,7 +646,7 @@ export declare type WatchAgentExecutionResponse = Message<"service.v1.WatchAgent
 export declare const WatchAgentExecutionResponseSchema: GenMessage<WatchAgentExecutionResponse>;
 
 /**
- * Whose output to list.
+ * The run whose output to list.
  *
  * @generated from message service.v1.ListAgentOutputBlocksRequest
  */
@@ -668,7 +666,7 @@ export declare type ListAgentOutputBlocksRequest = Message<"service.v1.ListAgent
   agentExecutionId: string;
 
   /**
-   * Which form of the output is listed. UNSPECIFIED: every block.
+   * The form of the output. UNSPECIFIED: every block.
    *
    * @generated from field: service.v1.AgentOutputView view = 3;
    */
@@ -703,8 +701,8 @@ export declare type ListAgentOutputBlocksResponse = Message<"service.v1.ListAgen
 
   /**
    * The run's last block when this page was read; 0 before the first. A client
-   * that has read all pages watches after that of the first page and misses
-   * nothing.
+   * that has read all pages can watch from the value of the first page without
+   * missing a block.
    *
    * @generated from field: int64 last_sequence = 3;
    */
@@ -718,7 +716,7 @@ export declare type ListAgentOutputBlocksResponse = Message<"service.v1.ListAgen
 export declare const ListAgentOutputBlocksResponseSchema: GenMessage<ListAgentOutputBlocksResponse>;
 
 /**
- * Whose inputs to list.
+ * The run whose inputs to list.
  *
  * @generated from message service.v1.ListAgentInputsRequest
  */
@@ -738,8 +736,8 @@ export declare type ListAgentInputsRequest = Message<"service.v1.ListAgentInputs
   agentExecutionId: string;
 
   /**
-   * Whether inputs that are no longer queued are listed too, all in the order in
-   * which they were stored. False, the default: the queue alone.
+   * Whether to also list inputs that are no longer queued, all in the order in
+   * which they were stored. False, the default: only the queue.
    *
    * @generated from field: bool include_past = 3;
    */
@@ -774,7 +772,7 @@ export declare type ListAgentInputsResponse = Message<"service.v1.ListAgentInput
 
   /**
    * The revision of the queue, from 0: it rises by one with each change of the
-   * queue, so also when an input is delivered.
+   * queue, including the delivery of an input.
    *
    * @generated from field: int64 queue_revision = 3;
    */
@@ -841,15 +839,16 @@ export declare const ListAgentsResponseSchema: GenMessage<ListAgentsResponse>;
  */
 export declare type CreateAgentRequest = Message<"service.v1.CreateAgentRequest"> & {
   /**
-   * Name of the agent, 1 to 80 characters without control characters, and without
-   * spaces at its ends; unique among the agents that the organization sees.
+   * Name of the agent, 1 to 80 characters without control characters, and
+   * without leading or trailing spaces; unique among the agents that the
+   * organization sees.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * What it is, for people; empty by default. At most 500 characters.
+   * Description for people; empty by default. At most 500 characters.
    *
    * @generated from field: string description = 2;
    */
@@ -897,7 +896,7 @@ export declare type CreateAgentResponse = Message<"service.v1.CreateAgentRespons
 export declare const CreateAgentResponseSchema: GenMessage<CreateAgentResponse>;
 
 /**
- * Which agent to change, and what of it.
+ * The changes to an agent.
  *
  * @generated from message service.v1.UpdateAgentRequest
  */
@@ -917,7 +916,7 @@ export declare type UpdateAgentRequest = Message<"service.v1.UpdateAgentRequest"
   name?: string | undefined;
 
   /**
-   * What it is, for people. At most 500 characters. Unset: unchanged.
+   * Description for people. At most 500 characters. Unset: unchanged.
    *
    * @generated from field: optional string description = 3;
    */
@@ -931,7 +930,7 @@ export declare type UpdateAgentRequest = Message<"service.v1.UpdateAgentRequest"
   takesSettings?: boolean | undefined;
 
   /**
-   * How runners start it, as a whole. Unset: unchanged.
+   * How runners start it, replaced as a whole. Unset: unchanged.
    *
    * @generated from field: service.v1.AgentDefinition definition = 5;
    */
@@ -985,7 +984,7 @@ export declare type DeleteAgentRequest = Message<"service.v1.DeleteAgentRequest"
 export declare const DeleteAgentRequestSchema: GenMessage<DeleteAgentRequest>;
 
 /**
- * The agent is deleted.
+ * Empty: the agent is deleted.
  *
  * @generated from message service.v1.DeleteAgentResponse
  */
@@ -999,7 +998,7 @@ export declare type DeleteAgentResponse = Message<"service.v1.DeleteAgentRespons
 export declare const DeleteAgentResponseSchema: GenMessage<DeleteAgentResponse>;
 
 /**
- * Starts agent runs and feeds them while they go. Every operation also returns
+ * Starts agent runs and sends them input. Every operation also returns
  * unauthenticated without a valid token and invalid_argument for a request that
  * violates a rule of its message.
  *
@@ -1007,36 +1006,36 @@ export declare const DeleteAgentResponseSchema: GenMessage<DeleteAgentResponse>;
  */
 export declare const AgentService: GenService<{
   /**
-   * Starts an agent run and answers its id once the run is stored; the agent
-   * itself begins after the answer. Each call starts a new run.
+   * Starts an agent run and returns its id once the run is stored; the agent
+   * itself starts after the response. Each call starts a new run.
    *
-   * Members and service accounts of the organization may call it. With the
-   * token of its environment an agent may: it starts a sub-agent of its own
-   * run, in the same environment, and says `agent_id`, `name` and one text as
-   * `user_input` and nothing else. Errors: not_found when the agent, project,
-   * environment, environment class, runner, session or workflow action does not
-   * exist or belongs to another organization; permission_denied when the caller
-   * may not use one of them, and for the token of an environment that is no
+   * Members and service accounts of the organization may call it. An agent may
+   * call it with the token of its environment: it starts a sub-agent of its own
+   * run, in the same environment, and sets only `agent_id`, `name` and one text
+   * as `user_input`. Errors: not_found when the agent, project, environment,
+   * environment class, runner, session or workflow action does not exist or
+   * belongs to another organization; permission_denied when the caller may not
+   * use one of them, and for the token of an environment that is not an
    * agent's; failed_precondition when no agent is named and no default is
    * configured, when a policy forbids the agent, its settings, the goal mode or
-   * the environment, when the runner takes no work or the environment class is
-   * disabled, or when the project or environment is pending deletion;
-   * invalid_argument when the environment class is of another runner than the
-   * one that is named, or the first message would be refused as input. For a
-   * sub-agent: invalid_argument for anything else than those three;
-   * failed_precondition when the organization's agent policy forbids it, as
-   * many of the run's sub-agents as may have not stopped, its agent cannot ask
-   * for the approvals that the run would have to ask for, or the run is to
-   * stop.
+   * the environment, when the runner accepts no work or the environment class
+   * is disabled, or when the project or environment is pending deletion;
+   * invalid_argument when the environment class belongs to another runner than
+   * the named one, or when the first message would be refused as input. For a
+   * sub-agent: invalid_argument when other fields than those three are set;
+   * failed_precondition when the organization's agent policy forbids it, when
+   * the run has the maximum number of sub-agents that have not stopped, when
+   * its agent cannot ask for the approvals that the run would have to ask for,
+   * or when the run is to stop.
    *
    * With `resume_from` also: not_found when that run does not exist, belongs to
-   * another organization or not the caller's to read; permission_denied when
-   * the caller may read it but not send to it, or may not start its
-   * environment; invalid_argument when another agent is named, or a code
-   * context, runner or session, which are those of that run;
+   * another organization or is not readable by the caller; permission_denied
+   * when the caller may read it but may not send to it or start its
+   * environment; invalid_argument when the request names another agent, or a
+   * code context, runner or session, which are taken from that run;
    * failed_precondition when it has not stopped, was resumed before, belongs to
-   * a step of a workflow, or its environment or agent is gone: the message says
-   * what to do.
+   * a step of a workflow, or its environment or agent no longer exists: the
+   * message says what to do.
    *
    * @generated from rpc service.v1.AgentService.StartAgent
    */
@@ -1046,24 +1045,24 @@ export declare const AgentService: GenService<{
     output: typeof StartAgentResponseSchema;
   },
   /**
-   * Starts a run that branches off the conversation of another: in the same
+   * Starts a run that forks the conversation of another run, in the same
    * environment and session and with the same agent, which remembers the
-   * conversation up to a block. The run that it branches off goes on untouched,
-   * whether it has stopped or not. Files are those of the environment as they
-   * are, not as they were. Each call starts a new run.
+   * conversation up to a block. The forked run continues unchanged, whether it
+   * has stopped or not. The files of the environment are used as they are now,
+   * not as they were then. Each call starts a new run.
    *
    * The run's creator and administrators of the organization may call it.
    * Errors: not_found when the run does not exist, belongs to another
-   * organization or not the caller's to read; permission_denied when the caller
-   * may read it but not send to it, or may not start its environment;
+   * organization or is not readable by the caller; permission_denied when the
+   * caller may read it but may not send to it or start its environment;
    * invalid_argument for a sequence that the conversation has not reached, or
-   * that is of no block that the caller may read, and when the first message
-   * would be refused as input; failed_precondition when the agent has not
-   * reported that it can fork a conversation, or not from there, when the
-   * sequence is not that of the last block of a turn, when a turn goes on
-   * there, when the run belongs to a step of a workflow, when its environment
-   * or agent is gone, and where a policy forbids the agent, its settings, its
-   * mode or the environment: the message says which.
+   * whose block the caller may not read, and when the first message would be
+   * refused as input; failed_precondition when the agent has not reported that
+   * it can fork a conversation, or not from there, when the sequence is not
+   * that of the last block of a turn, when a turn is in progress there, when
+   * the run belongs to a step of a workflow, when its environment or agent no
+   * longer exists, and when a policy forbids the agent, its settings, its mode
+   * or the environment: the message says which.
    *
    * @generated from rpc service.v1.AgentService.ForkAgentExecution
    */
@@ -1074,24 +1073,24 @@ export declare const AgentService: GenService<{
   },
   /**
    * Sends one input to an agent run that has not stopped. The input is stored
-   * before the answer and delivered after it: messages join the end of the
-   * run's queue, which keeps their order; control inputs act at once. What the
-   * agent answers is not part of the response. A message whose id the run has
-   * already is accepted and not stored again.
+   * before the response and delivered after it: messages are appended to the
+   * run's queue, which preserves their order; control inputs take effect
+   * immediately. The response does not contain the agent's answer. A message
+   * whose id the run already has is accepted and not stored again.
    *
    * The run's creator and administrators of the organization may send user
-   * input and control input; only the runner that the run is on sends agent
-   * messages, for the agent runs that speak through it, and wake events.
-   * Errors: not_found when the run does not exist, belongs to another
-   * organization or not the caller's to read, or a control input names a
-   * message that is not queued; permission_denied when the caller may read the
-   * run but not send such an input; invalid_argument when an image is not of
-   * the type that it claims, a text carries characters that hide or reorder it,
-   * or a wake event names an interest that the run did not register;
-   * failed_precondition when the run has stopped, a policy forbids the settings
-   * or the goal, or there is no lost turn to ask for again, or another turn
-   * goes on; resource_exhausted when 50 inputs are queued, or for a control
-   * input 100. For a review also: not_found for a draft that is not the
+   * input and control input. Agent messages, for the agent runs that speak
+   * through it, and wake events are sent only by the runner of the run. Errors:
+   * not_found when the run does not exist, belongs to another organization or
+   * is not readable by the caller, or when a control input names a message that
+   * is not queued; permission_denied when the caller may read the run but not
+   * send such an input; invalid_argument when an image does not have the type
+   * that it claims, when a text contains characters that hide or reorder it, or
+   * when a wake event names an interest that the run did not register;
+   * failed_precondition when the run has stopped, when a policy forbids the
+   * settings or the goal, or when there is no lost turn to retry, or another
+   * turn is in progress; resource_exhausted when 50 inputs are queued, or for a
+   * control input 100. For a review also: not_found for a draft that is not the
    * caller's own for the run; aborted when the draft has another revision;
    * invalid_argument for a second review in a message, an empty draft, and a
    * comment on lines that the diff with its digest does not show.
@@ -1104,10 +1103,10 @@ export declare const AgentService: GenService<{
     output: typeof SendToAgentExecutionResponseSchema;
   },
   /**
-   * Returns one run. Everyone who may read the run may call it: its creator,
-   * administrators and the runner that it is on always, others as the
-   * organization's conversationSharingPolicy says. Errors: not_found, also for a
-   * run that the caller may not read.
+   * Returns one run. Everyone who may read the run may call it: always its
+   * creator, administrators and its runner; others according to the
+   * organization's conversationSharingPolicy. Errors: not_found, also for a run
+   * that the caller may not read.
    *
    * @generated from rpc service.v1.AgentService.GetAgentExecution
    */
@@ -1129,10 +1128,10 @@ export declare const AgentService: GenService<{
   },
   /**
    * Stops a run and its sub-agents and returns without waiting for the runner.
-   * What is queued is not delivered any more. To stop one that has stopped
-   * changes nothing. The run's creator and administrators of the organization
-   * may call it. Errors: permission_denied for everyone else who may read the
-   * run; not_found, also for one that the caller may not read.
+   * Queued inputs are no longer delivered. Stopping a stopped run changes
+   * nothing. The run's creator and administrators of the organization may call
+   * it. Errors: permission_denied for everyone else who may read the run;
+   * not_found, also for one that the caller may not read.
    *
    * @generated from rpc service.v1.AgentService.StopAgentExecution
    */
@@ -1142,11 +1141,11 @@ export declare const AgentService: GenService<{
     output: typeof StopAgentExecutionResponseSchema;
   },
   /**
-   * Deletes a run that has stopped, with its inputs and output. The run's
-   * creator and administrators of the organization may call it. Errors:
-   * permission_denied for everyone else who may read the run; not_found, also
-   * for one that the caller may not read and on a repetition;
-   * failed_precondition when the run has not stopped.
+   * Deletes a stopped run, with its inputs and output. The run's creator and
+   * administrators of the organization may call it. Errors: permission_denied
+   * for everyone else who may read the run; not_found, also for one that the
+   * caller may not read and for a repeated call; failed_precondition when the
+   * run has not stopped.
    *
    * @generated from rpc service.v1.AgentService.DeleteAgentExecution
    */
@@ -1156,16 +1155,15 @@ export declare const AgentService: GenService<{
     output: typeof DeleteAgentExecutionResponseSchema;
   },
   /**
-   * Streams what the agent answers, each block once and in order, and the run
-   * whenever it changes. A client that kept the last sequence number resumes after
-   * it.
-   * The blocks of the runs that this one goes on with come first, as far as the
-   * caller may read those runs and they are not deleted; begin after
-   * `metadata.earlierSequence` to leave them out.
-   * The stream ends once the run has stopped and all was sent, when the caller's
-   * token no longer holds, or when the server drains (unavailable). Everyone
-   * who may read the run may call it. Errors: not_found; invalid_argument when
-   * `after_sequence` is a number that the run has not reached.
+   * Streams the agent's output, each block once and in order, and the run
+   * whenever it changes. A client that kept the last sequence number resumes
+   * after it. The blocks of the earlier runs of the conversation come first, as
+   * far as the caller may read those runs and they are not deleted; start after
+   * `metadata.earlierSequence` to omit them. The stream ends once the run has
+   * stopped and everything was sent, when the caller's token is no longer
+   * valid, or when the server drains (unavailable). Everyone who may read the
+   * run may call it. Errors: not_found; invalid_argument when `after_sequence`
+   * is a number that the run has not reached.
    *
    * @generated from rpc service.v1.AgentService.WatchAgentExecution
    */
@@ -1175,11 +1173,11 @@ export declare const AgentService: GenService<{
     output: typeof WatchAgentExecutionResponseSchema;
   },
   /**
-   * Lists what the agent answered, by sequence ascending: every block, or the
-   * present picture. The blocks of the runs that this one goes on with come
-   * first, as far as the caller may read those runs and they are not deleted.
-   * Everyone who may read the run may call it. Errors: not_found;
-   * invalid_argument for a page token of another query.
+   * Lists the agent's output, by sequence ascending: every block, or the folded
+   * view. The blocks of the earlier runs of the conversation come first, as far
+   * as the caller may read those runs and they are not deleted. Everyone who
+   * may read the run may call it. Errors: not_found; invalid_argument for a
+   * page token of another query.
    *
    * @generated from rpc service.v1.AgentService.ListAgentOutputBlocks
    */
@@ -1189,10 +1187,10 @@ export declare const AgentService: GenService<{
     output: typeof ListAgentOutputBlocksResponseSchema;
   },
   /**
-   * Lists the inputs of a run: those that are queued in the order of their
+   * Lists the inputs of a run: only the queued ones, in the order of their
    * delivery, or all in the order in which they were stored. Everyone who may
-   * read the run may call it. Errors: not_found; invalid_argument for a page token
-   * of another query.
+   * read the run may call it. Errors: not_found; invalid_argument for a page
+   * token of another query.
    *
    * @generated from rpc service.v1.AgentService.ListAgentInputs
    */
@@ -1202,10 +1200,10 @@ export declare const AgentService: GenService<{
     output: typeof ListAgentInputsResponseSchema;
   },
   /**
-   * Lists the agents that the organization may see, by name ascending. Agents
-   * are registered by the operator on the server's machine, or defined by
-   * CreateAgent. Every member and service account of the organization may call
-   * it. Errors: invalid_argument for a page token of another query.
+   * Lists the agents that are visible to the organization, by name ascending.
+   * Agents are registered by the operator on the server's machine, or defined
+   * with CreateAgent. Every member and service account of the organization may
+   * call it. Errors: invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.AgentService.ListAgents
    */
@@ -1215,13 +1213,14 @@ export declare const AgentService: GenService<{
     output: typeof ListAgentsResponseSchema;
   },
   /**
-   * Defines an agent of the organization. Only runners whose operators allow agents
-   * that are defined by the API are given its definition, and run it. Callable by
-   * administrators of the organization. Errors: permission_denied for its other
-   * members; already_exists when the organization sees an agent of the name;
-   * invalid_argument for a variable that the service sets itself, or that names a
-   * secret; failed_precondition when no runner of the organization allows such
-   * agents, and when the organization has 100 agents of its own.
+   * Defines an agent of the organization. Its definition is given only to
+   * runners whose operators allow agents defined with the API; only they run
+   * it. Callable by administrators of the organization. Errors:
+   * permission_denied for its other members; already_exists when the
+   * organization already sees an agent with the name; invalid_argument for a
+   * variable that the service sets itself, or that names a secret;
+   * failed_precondition when no runner of the organization allows such agents,
+   * and when the organization already has 100 agents.
    *
    * @generated from rpc service.v1.AgentService.CreateAgent
    */
@@ -1231,10 +1230,10 @@ export declare const AgentService: GenService<{
     output: typeof CreateAgentResponseSchema;
   },
   /**
-   * Changes an agent that was defined by CreateAgent. Runs whose programs have
-   * started go on with the definition of before. Callable by administrators of the
-   * organization. Errors: those of CreateAgent; not_found; failed_precondition also
-   * for an agent that the operator registered.
+   * Changes an agent that was defined with CreateAgent. Runs whose programs
+   * have started keep the previous definition. Callable by administrators of
+   * the organization. Errors: those of CreateAgent; not_found;
+   * failed_precondition also for an agent that the operator registered.
    *
    * @generated from rpc service.v1.AgentService.UpdateAgent
    */
@@ -1244,11 +1243,12 @@ export declare const AgentService: GenService<{
     output: typeof UpdateAgentResponseSchema;
   },
   /**
-   * Deletes an agent that was defined by CreateAgent. Programs that run go on. A run
-   * whose program has not started will fail, and so will one whose program has to
-   * start again: after its runner was lost, or the run gave its slot back. Callable by administrators of the organization.
-   * Errors: permission_denied for its other members; not_found, also on a
-   * repetition; failed_precondition for an agent that the operator registered.
+   * Deletes an agent that was defined with CreateAgent. Running programs
+   * continue. A run fails if its program has not started yet, or has to restart
+   * because its runner was lost or the run released its slot. Callable by
+   * administrators of the organization. Errors: permission_denied for its other
+   * members; not_found, also for a repeated call; failed_precondition for an
+   * agent that the operator registered.
    *
    * @generated from rpc service.v1.AgentService.DeleteAgent
    */

@@ -217,7 +217,7 @@ export const DeleteAgentResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_agent_service, 27);
 
 /**
- * Starts agent runs and feeds them while they go. Every operation also returns
+ * Starts agent runs and sends them input. Every operation also returns
  * unauthenticated without a valid token and invalid_argument for a request that
  * violates a rule of its message.
  *

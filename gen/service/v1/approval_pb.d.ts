@@ -13,10 +13,10 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_approval: GenFile;
 
 /**
- * A question whether something may be done, which people answer. It is pending
- * until enough of those who may decide have approved it, one of them has denied
- * it, its time has run out, or what asks for it has ended. It is removed with the
- * agent run, the workflow action or the environment that it is asked for.
+ * A request for a decision of people. It is pending until enough of its
+ * deciders have approved it, one of them has denied it, it has expired, or its
+ * requester has ended. It is removed with the agent run, the workflow action or
+ * the environment that requested it.
  *
  * @generated from message service.v1.Approval
  */
@@ -36,23 +36,23 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   state: ApprovalState;
 
   /**
-   * What kind of thing is asked for.
+   * The kind of the request.
    *
    * @generated from field: service.v1.ApprovalKind kind = 3;
    */
   kind: ApprovalKind;
 
   /**
-   * What is asked for, in a line.
+   * One-line summary of the request.
    *
    * @generated from field: string title = 4;
    */
   title: string;
 
   /**
-   * What is asked for, exactly: an ApprovalToolCall, ApprovalQuestion,
-   * ApprovalStep or ApprovalPush, as the kind says, in JSON. The JSON is canonical (RFC 8785):
-   * keys are sorted, and nothing is between the tokens.
+   * The exact request: an ApprovalToolCall, ApprovalQuestion, ApprovalStep or
+   * ApprovalPush, according to the kind, in JSON. The JSON is canonical (RFC
+   * 8785): keys are sorted, and there is no white space between the tokens.
    *
    * @generated from field: string request_json = 5;
    */
@@ -60,29 +60,29 @@ export declare type Approval = Message<"service.v1.Approval"> & {
 
   /**
    * The SHA-256 of the UTF-8 bytes of `request_json`, in lower-case hexadecimal
-   * digits. A decision names it, and so holds for exactly this.
+   * digits. A decision names it and thus applies to exactly this request.
    *
    * @generated from field: string digest = 6;
    */
   digest: string;
 
   /**
-   * Who asks.
+   * The requester.
    *
    * @generated from field: service.v1.Approval.Asker asker = 7;
    */
   asker?: Approval_Asker | undefined;
 
   /**
-   * Who started the agent run or, of a step, the workflow's execution. Of a push
-   * outside of workflows the caller that asked for it.
+   * Who started the agent run or, for a step, the workflow's execution. For a
+   * push outside of workflows, the caller that requested it.
    *
    * @generated from field: service.v1.Subject creator = 8;
    */
   creator?: Subject | undefined;
 
   /**
-   * The answers to choose from. Empty: to approve or to deny is all there is.
+   * The answers to choose from. Empty: only to approve or to deny.
    *
    * @generated from field: repeated service.v1.ApprovalOption options = 9;
    */
@@ -96,14 +96,15 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   deciders?: ApprovalDeciders | undefined;
 
   /**
-   * When it was asked for.
+   * When it was requested.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 11;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it counts as denied if it is still pending then.
+   * When it expires if it is still pending; an expired approval counts as
+   * denied.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 12;
    */
@@ -117,22 +118,22 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   endedAt?: Timestamp | undefined;
 
   /**
-   * What was decided, in the order in which it was.
+   * The decisions, in the order in which they were made.
    *
    * @generated from field: repeated service.v1.ApprovalDecision decisions = 14;
    */
   decisions: ApprovalDecision[];
 
   /**
-   * Why it was denied or cancelled, for the one who asked and for people. Empty
-   * otherwise, and where somebody denied it without a reason.
+   * Why it was denied or cancelled, for the requester and for people. Empty
+   * otherwise, and for a denial without a reason.
    *
    * @generated from field: string reason = 15;
    */
   reason: string;
 
   /**
-   * The option that was chosen, of `options`. Empty without one.
+   * The chosen option, of `options`. Empty if there is none.
    *
    * @generated from field: string option_id = 16;
    */
@@ -146,23 +147,24 @@ export declare type Approval = Message<"service.v1.Approval"> & {
   answerJson: string;
 
   /**
-   * Path of the field of OrganizationPolicies that had it asked, in JSON names,
-   * such as `agentPolicy.approvals.rules[0]`. Empty where no policy had.
+   * JSON path of the field of OrganizationPolicies that required the approval,
+   * such as `agentPolicy.approvals.rules[0]`. Empty if no policy required it.
    *
    * @generated from field: string policy_field_path = 18;
    */
   policyFieldPath: string;
 
   /**
-   * Whom the workflow's execution runs as. Unset where no step asks by itself.
+   * The subject that the workflow's execution runs as. Unset unless a step
+   * itself is the requester.
    *
    * @generated from field: service.v1.Subject executor = 19;
    */
   executor?: Subject | undefined;
 
   /**
-   * When the push that was approved was carried out: it is carried out once. Unset
-   * before, and for everything else.
+   * When the approved push was carried out, which happens once. Unset before,
+   * and for everything else.
    *
    * @generated from field: google.protobuf.Timestamp carried_out_at = 20;
    */
@@ -176,21 +178,21 @@ export declare type Approval = Message<"service.v1.Approval"> & {
 export declare const ApprovalSchema: GenMessage<Approval>;
 
 /**
- * Who asks. Of an agent run that is a step of a workflow's action, both are
- * named.
+ * The requester. For an agent run that is a step of a workflow's action, both
+ * are named.
  *
  * @generated from message service.v1.Approval.Asker
  */
 export declare type Approval_Asker = Message<"service.v1.Approval.Asker"> & {
   /**
-   * The agent run. Empty where a step of a workflow asks by itself.
+   * The agent run. Empty if a workflow step itself is the requester.
    *
    * @generated from field: string agent_execution_id = 1;
    */
   agentExecutionId: string;
 
   /**
-   * Names the tool call or question within its run.
+   * Identifies the tool call or question within its run.
    *
    * @generated from field: string tool_call_id = 2;
    */
@@ -211,15 +213,16 @@ export declare type Approval_Asker = Message<"service.v1.Approval.Asker"> & {
   workflowActionId: string;
 
   /**
-   * The step's place in the action, from 0. Unset where no step asks by itself.
+   * The step's position in the action, from 0. Unset unless a step itself is
+   * the requester.
    *
    * @generated from field: optional int32 step_index = 5;
    */
   stepIndex?: number | undefined;
 
   /**
-   * The environment whose branch is to be pushed. Empty for everything but a push,
-   * and where a step of a workflow pushes.
+   * The environment whose branch is to be pushed. Empty for everything but a
+   * push, and if a workflow step pushes.
    *
    * @generated from field: string environment_id = 6;
    */
@@ -233,14 +236,14 @@ export declare type Approval_Asker = Message<"service.v1.Approval.Asker"> & {
 export declare const Approval_AskerSchema: GenMessage<Approval_Asker>;
 
 /**
- * A tool call that an agent asks for. What it is comes from the agent: an
- * approval binds the answer to this text, not what the agent does then.
+ * A tool call that an agent requests. The agent supplies the description: an
+ * approval binds the answer to this text, not what the agent then does.
  *
  * @generated from message service.v1.ApprovalToolCall
  */
 export declare type ApprovalToolCall = Message<"service.v1.ApprovalToolCall"> & {
   /**
-   * What the call does, in a line, 1 to 512 characters.
+   * One-line description of the call, 1 to 512 characters.
    *
    * @generated from field: string title = 1;
    */
@@ -254,14 +257,14 @@ export declare type ApprovalToolCall = Message<"service.v1.ApprovalToolCall"> & 
   kind: ToolKind;
 
   /**
-   * Name of the tool; empty where the agent names none. At most 256 characters.
+   * Name of the tool; empty if the agent names none. At most 256 characters.
    *
    * @generated from field: string tool = 3;
    */
   tool: string;
 
   /**
-   * What the tool is asked, as the agent wrote it, usually JSON. At most 65,536
+   * The input of the tool, as the agent wrote it, usually JSON. At most 65,536
    * characters.
    *
    * @generated from field: string input = 4;
@@ -312,14 +315,14 @@ export declare type ApprovalQuestion = Message<"service.v1.ApprovalQuestion"> & 
 export declare const ApprovalQuestionSchema: GenMessage<ApprovalQuestion>;
 
 /**
- * A step of a workflow's action that waits for an approval, or an execution as a
- * whole: then no action is named.
+ * A step of a workflow's action that waits for an approval, or a whole
+ * execution; then no action is named.
  *
  * @generated from message service.v1.ApprovalStep
  */
 export declare type ApprovalStep = Message<"service.v1.ApprovalStep"> & {
   /**
-   * What is approved, in the words of the workflow.
+   * The question to approve, in the words of the workflow.
    *
    * @generated from field: string message = 1;
    */
@@ -347,7 +350,7 @@ export declare type ApprovalStep = Message<"service.v1.ApprovalStep"> & {
   workflowActionId: string;
 
   /**
-   * The step's place in the action, from 0.
+   * The step's position in the action, from 0.
    *
    * @generated from field: int32 step_index = 5;
    */
@@ -381,7 +384,7 @@ export declare type ApprovalPush = Message<"service.v1.ApprovalPush"> & {
   branch: string;
 
   /**
-   * The commit that the branch is to have.
+   * The commit that the branch is to point to.
    *
    * @generated from field: string commit = 3;
    */
@@ -422,14 +425,14 @@ export declare type ApprovalPush_PullRequest = Message<"service.v1.ApprovalPush.
   title: string;
 
   /**
-   * What it says.
+   * Its description.
    *
    * @generated from field: string body = 2;
    */
   body: string;
 
   /**
-   * The branch that it is meant for.
+   * Its target branch.
    *
    * @generated from field: string base = 3;
    */
@@ -456,21 +459,21 @@ export declare const ApprovalPush_PullRequestSchema: GenMessage<ApprovalPush_Pul
  */
 export declare type ApprovalOption = Message<"service.v1.ApprovalOption"> & {
   /**
-   * Names the option, 1 to 128 characters.
+   * Identifies the option, 1 to 128 characters.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What people read, at most 256 characters.
+   * The display name, at most 256 characters.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * Which decision it goes with.
+   * The decision that it makes.
    *
    * @generated from field: service.v1.ApprovalOption.Kind kind = 3;
    */
@@ -484,13 +487,13 @@ export declare type ApprovalOption = Message<"service.v1.ApprovalOption"> & {
 export declare const ApprovalOptionSchema: GenMessage<ApprovalOption>;
 
 /**
- * Which decision an option goes with.
+ * The decision of an option.
  *
  * @generated from enum service.v1.ApprovalOption.Kind
  */
 export enum ApprovalOption_Kind {
   /**
-   * Refused.
+   * Rejected.
    *
    * @generated from enum value: KIND_UNSPECIFIED = 0;
    */
@@ -504,7 +507,7 @@ export enum ApprovalOption_Kind {
   ALLOW_ONCE = 1,
 
   /**
-   * Approved, and the agent does not ask for the like again.
+   * Approved, and the agent does not ask again for similar requests.
    *
    * @generated from enum value: KIND_ALLOW_ALWAYS = 2;
    */
@@ -518,7 +521,7 @@ export enum ApprovalOption_Kind {
   REJECT_ONCE = 3,
 
   /**
-   * Denied, and the agent does not ask for the like again.
+   * Denied, and the agent does not ask again for similar requests.
    *
    * @generated from enum value: KIND_REJECT_ALWAYS = 4;
    */
@@ -531,8 +534,8 @@ export enum ApprovalOption_Kind {
 export declare const ApprovalOption_KindSchema: GenEnum<ApprovalOption_Kind>;
 
 /**
- * Who may decide an approval, and how many of them must approve. One who denies
- * is enough for a denial.
+ * Who may decide an approval, and how many of them must approve. A single
+ * denial is enough to deny it.
  *
  * @generated from message service.v1.ApprovalDeciders
  */
@@ -545,8 +548,8 @@ export declare type ApprovalDeciders = Message<"service.v1.ApprovalDeciders"> & 
   who: ApprovalDeciders_Who;
 
   /**
-   * The users, with WHO_USERS; otherwise empty. At most 50 ids. With `group_ids` it
-   * may be empty.
+   * The users, with WHO_USERS; otherwise empty. At most 50 ids. May be empty if
+   * `group_ids` is set.
    *
    * @generated from field: repeated string user_ids = 2;
    */
@@ -560,17 +563,17 @@ export declare type ApprovalDeciders = Message<"service.v1.ApprovalDeciders"> & 
   required: number;
 
   /**
-   * Whether the one who started the run or the execution, and the one whom the
-   * execution runs as, may not decide.
+   * Whether to exclude the subject that started the run or the execution, and
+   * the subject that the execution runs as.
    *
    * @generated from field: bool excludes_starter = 4;
    */
   excludesStarter: boolean;
 
   /**
-   * Groups whose users may decide like those that are listed, with WHO_USERS;
-   * otherwise empty. Who is a member is looked at when a decision comes. Service
-   * accounts of a group do not decide. At most 10 ids.
+   * Groups whose users may decide like the listed users, with WHO_USERS;
+   * otherwise empty. Membership is checked at the time of a decision. Service
+   * accounts of a group cannot decide. At most 10 ids.
    *
    * @generated from field: repeated string group_ids = 5;
    */
@@ -597,7 +600,7 @@ export enum ApprovalDeciders_Who {
   UNSPECIFIED = 0,
 
   /**
-   * Those who may send to the run: who started it, and administrators.
+   * Those who may send to the run: its starter, and administrators.
    *
    * @generated from enum value: WHO_STARTER_AND_ADMINISTRATORS = 1;
    */
@@ -611,7 +614,7 @@ export enum ApprovalDeciders_Who {
   ADMINISTRATORS = 2,
 
   /**
-   * The users that are listed, and those of the groups that are.
+   * The listed users, and the users of the listed groups.
    *
    * @generated from enum value: WHO_USERS = 3;
    */
@@ -624,8 +627,8 @@ export enum ApprovalDeciders_Who {
 export declare const ApprovalDeciders_WhoSchema: GenEnum<ApprovalDeciders_Who>;
 
 /**
- * What became of an approval, as an agent run gets it among its inputs. It belongs
- * to the turn that is going on and begins none.
+ * The outcome of an approval, as an input of an agent run. It belongs to the
+ * turn in progress and does not begin a turn.
  *
  * @generated from message service.v1.ApprovalOutcome
  */
@@ -638,28 +641,28 @@ export declare type ApprovalOutcome = Message<"service.v1.ApprovalOutcome"> & {
   approvalId: string;
 
   /**
-   * The tool call or question that it was asked for.
+   * The tool call or question that requested it.
    *
    * @generated from field: string tool_call_id = 2;
    */
   toolCallId: string;
 
   /**
-   * The digest of what was asked for.
+   * The digest of the request.
    *
    * @generated from field: string digest = 3;
    */
   digest: string;
 
   /**
-   * What became of it: among the inputs of a run APPROVED, DENIED or EXPIRED.
+   * The outcome: among the inputs of a run APPROVED, DENIED or EXPIRED.
    *
    * @generated from field: service.v1.ApprovalState state = 4;
    */
   state: ApprovalState;
 
   /**
-   * The option that was chosen. Empty without one.
+   * The chosen option. Empty if there is none.
    *
    * @generated from field: string option_id = 5;
    */
@@ -687,7 +690,7 @@ export declare type ApprovalOutcome = Message<"service.v1.ApprovalOutcome"> & {
 export declare const ApprovalOutcomeSchema: GenMessage<ApprovalOutcome>;
 
 /**
- * What one of those who may decide has decided.
+ * The decision of one decider.
  *
  * @generated from message service.v1.ApprovalDecision
  */
@@ -714,7 +717,7 @@ export declare type ApprovalDecision = Message<"service.v1.ApprovalDecision"> & 
   approved: boolean;
 
   /**
-   * The option that was chosen. Empty without one.
+   * The chosen option. Empty if there is none.
    *
    * @generated from field: string option_id = 4;
    */
@@ -755,14 +758,14 @@ export enum ApprovalState {
   PENDING = 1,
 
   /**
-   * It was approved by as many as must. Final.
+   * Enough deciders approved it. Final.
    *
    * @generated from enum value: APPROVAL_STATE_APPROVED = 2;
    */
   APPROVED = 2,
 
   /**
-   * Somebody denied it. Final.
+   * A decider denied it. Final.
    *
    * @generated from enum value: APPROVAL_STATE_DENIED = 3;
    */
@@ -776,7 +779,7 @@ export enum ApprovalState {
   EXPIRED = 4,
 
   /**
-   * What asked for it has ended, or asks for something else in its place. Final.
+   * Its requester has ended, or has replaced it by another request. Final.
    *
    * @generated from enum value: APPROVAL_STATE_CANCELLED = 5;
    */
@@ -789,7 +792,7 @@ export enum ApprovalState {
 export declare const ApprovalStateSchema: GenEnum<ApprovalState>;
 
 /**
- * What kind of thing is asked for.
+ * The kind of a request.
  *
  * @generated from enum service.v1.ApprovalKind
  */
@@ -816,8 +819,8 @@ export enum ApprovalKind {
   QUESTION = 2,
 
   /**
-   * A step of a workflow's action, or an execution as a whole, which the event of a
-   * pull request from a fork began: an ApprovalStep.
+   * A step of a workflow's action, or a whole execution that was started by the
+   * event of a pull request from a fork: an ApprovalStep.
    *
    * @generated from enum value: APPROVAL_KIND_STEP = 3;
    */
@@ -837,14 +840,14 @@ export enum ApprovalKind {
 export declare const ApprovalKindSchema: GenEnum<ApprovalKind>;
 
 /**
- * What a tool of an agent does, with the numbers of AgentOutputBlock.ToolCall.Kind.
- * Agents say so themselves.
+ * The kind of an agent's tool, with the numbers of
+ * AgentOutputBlock.ToolCall.Kind. Agents declare it themselves.
  *
  * @generated from enum service.v1.ToolKind
  */
 export enum ToolKind {
   /**
-   * Not given; counts as OTHER. In a policy it is refused.
+   * Not given; counts as OTHER. Rejected in a policy.
    *
    * @generated from enum value: TOOL_KIND_UNSPECIFIED = 0;
    */
@@ -893,7 +896,7 @@ export enum ToolKind {
   EXECUTE = 6,
 
   /**
-   * It gets something from outside.
+   * It fetches something from outside.
    *
    * @generated from enum value: TOOL_KIND_FETCH = 7;
    */
@@ -914,7 +917,7 @@ export enum ToolKind {
   OTHER = 9,
 
   /**
-   * No tool: the agent asks a person something.
+   * Not a tool: the agent asks a person a question.
    *
    * @generated from enum value: TOOL_KIND_QUESTION = 10;
    */

@@ -76,7 +76,7 @@ export const ApprovalOption_KindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_approval, 5, 0);
 
 /**
- * Which decision an option goes with.
+ * The decision of an option.
  *
  * @generated from enum service.v1.ApprovalOption.Kind
  */
@@ -139,7 +139,7 @@ export const ApprovalKindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_approval, 1);
 
 /**
- * What kind of thing is asked for.
+ * The kind of a request.
  *
  * @generated from enum service.v1.ApprovalKind
  */
@@ -153,8 +153,8 @@ export const ToolKindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_approval, 2);
 
 /**
- * What a tool of an agent does, with the numbers of AgentOutputBlock.ToolCall.Kind.
- * Agents say so themselves.
+ * The kind of an agent's tool, with the numbers of
+ * AgentOutputBlock.ToolCall.Kind. Agents declare it themselves.
  *
  * @generated from enum service.v1.ToolKind
  */

@@ -54,15 +54,15 @@ export declare type ListApprovalsRequest_Filter = Message<"service.v1.ListApprov
   states: ApprovalState[];
 
   /**
-   * Only approvals that one of these agent runs asks for.
+   * Only approvals that one of these agent runs requested.
    *
    * @generated from field: repeated string agent_execution_ids = 2;
    */
   agentExecutionIds: string[];
 
   /**
-   * Only approvals that steps of one of these executions of workflows ask for,
-   * the agent runs of steps included.
+   * Only approvals requested by steps of one of these workflow executions,
+   * including the agent runs of steps.
    *
    * @generated from field: repeated string workflow_execution_ids = 3;
    */
@@ -156,31 +156,32 @@ export declare type DecideApprovalRequest = Message<"service.v1.DecideApprovalRe
   approvalId: string;
 
   /**
-   * The digest of what was looked at, as the approval has it. With another one
-   * nothing is decided (aborted). 64 lower-case hexadecimal digits.
+   * The digest of the request that was reviewed, as in the approval. With
+   * another digest, nothing is decided (aborted). 64 lower-case hexadecimal
+   * digits.
    *
    * @generated from field: string digest = 2;
    */
   digest: string;
 
   /**
-   * What is decided.
+   * The decision.
    *
    * @generated from field: service.v1.DecideApprovalRequest.Decision decision = 3;
    */
   decision: DecideApprovalRequest_Decision;
 
   /**
-   * The option that is chosen, one of the approval's that goes with the decision.
-   * Empty: the first one of its kind that holds once, or else the first one. At
-   * most 128 characters.
+   * The chosen option, one of the approval's that matches the decision. Empty:
+   * the first one of its kind that applies once, or else the first one. At most
+   * 128 characters.
    *
    * @generated from field: string option_id = 4;
    */
   optionId: string;
 
   /**
-   * Why, for the one who asked and for people; may be empty. At most 2,048
+   * The reason, for the requester and for people; may be empty. At most 2,048
    * characters.
    *
    * @generated from field: string reason = 5;
@@ -188,7 +189,7 @@ export declare type DecideApprovalRequest = Message<"service.v1.DecideApprovalRe
   reason: string;
 
   /**
-   * The answer to a question that is approved: a JSON object as text. Empty means
+   * The answer to an approved question: a JSON object as text. Empty means
    * `{}`. At most 65,536 characters.
    *
    * @generated from field: string answer_json = 6;
@@ -203,27 +204,27 @@ export declare type DecideApprovalRequest = Message<"service.v1.DecideApprovalRe
 export declare const DecideApprovalRequestSchema: GenMessage<DecideApprovalRequest>;
 
 /**
- * What is decided.
+ * A decision.
  *
  * @generated from enum service.v1.DecideApprovalRequest.Decision
  */
 export enum DecideApprovalRequest_Decision {
   /**
-   * Refused.
+   * Rejected (invalid_argument).
    *
    * @generated from enum value: DECISION_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It may be done.
+   * The request is approved.
    *
    * @generated from enum value: DECISION_APPROVE = 1;
    */
   APPROVE = 1,
 
   /**
-   * It may not be done.
+   * The request is denied.
    *
    * @generated from enum value: DECISION_DENY = 2;
    */
@@ -236,14 +237,14 @@ export enum DecideApprovalRequest_Decision {
 export declare const DecideApprovalRequest_DecisionSchema: GenEnum<DecideApprovalRequest_Decision>;
 
 /**
- * What the decision led to.
+ * The result of the decision.
  *
  * @generated from message service.v1.DecideApprovalResponse
  */
 export declare type DecideApprovalResponse = Message<"service.v1.DecideApprovalResponse"> & {
   /**
-   * The approval as it is now; always set. It is still pending while others must
-   * approve it, too.
+   * The approval as it is now; always set. It stays pending while more deciders
+   * must approve it.
    *
    * @generated from field: service.v1.Approval approval = 1;
    */
@@ -257,19 +258,19 @@ export declare type DecideApprovalResponse = Message<"service.v1.DecideApprovalR
 export declare const DecideApprovalResponseSchema: GenMessage<DecideApprovalResponse>;
 
 /**
- * What waits for a decision of people, and their decisions. Every operation
- * also returns unauthenticated without a valid token and invalid_argument for a
- * request that violates a rule of its message.
+ * Manages approvals: requests that wait for a decision of people, and their
+ * decisions. Every operation also returns unauthenticated without a valid token
+ * and invalid_argument for a request that violates a rule of its message.
  *
  * @generated from service service.v1.ApprovalService
  */
 export declare const ApprovalService: GenService<{
   /**
    * Lists the approvals that the caller may read, the newest first: those of
-   * agent runs that it may read, those that name it among who may decide, and all
-   * that steps of workflows ask for. Every member and service account of the
-   * organization may call it. Errors: invalid_argument for a page token of
-   * another query.
+   * agent runs that the caller may read, those that name the caller as a
+   * decider, and all that workflow steps request. Every member and service
+   * account of the organization may call it. Errors: invalid_argument for a
+   * page token of another query.
    *
    * @generated from rpc service.v1.ApprovalService.ListApprovals
    */
@@ -279,7 +280,7 @@ export declare const ApprovalService: GenService<{
     output: typeof ListApprovalsResponseSchema;
   },
   /**
-   * Returns one approval. Everyone who would see it in the list may call it.
+   * Returns one approval. Everyone who can see it in the list may call it.
    * Errors: not_found, also for one that the caller may not read.
    *
    * @generated from rpc service.v1.ApprovalService.GetApproval
@@ -290,15 +291,15 @@ export declare const ApprovalService: GenService<{
     output: typeof GetApprovalResponseSchema;
   },
   /**
-   * Approves or denies what is asked for. The approval ends with the first
-   * denial, and once as many as must have approved; the one who asked learns of
-   * it then. Of several decisions at the same time the first ones count. Whom
-   * the approval names as deciders may call it. Errors: not_found, also for one
-   * that the caller may not read; permission_denied for everyone else; aborted
-   * when the digest is not that of the approval; failed_precondition when it is
-   * not pending any more, or the caller has decided already; invalid_argument
-   * for an option that it does not have or that does not go with the decision,
-   * an answer that is no JSON object, and an answer to what is no question.
+   * Approves or denies a request. The approval ends with the first denial, or
+   * once enough deciders have approved; then its requester is notified. Of
+   * concurrent decisions, the first ones count. The approval's deciders may
+   * call it. Errors: not_found, also for one that the caller may not read;
+   * permission_denied for everyone else; aborted when the digest is not that of
+   * the approval; failed_precondition when it is no longer pending, or the
+   * caller has already decided; invalid_argument for an option that it does not
+   * have or that does not match the decision, an answer that is not a JSON
+   * object, and an answer to a request that is not a question.
    *
    * @generated from rpc service.v1.ApprovalService.DecideApproval
    */

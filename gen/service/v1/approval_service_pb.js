@@ -62,7 +62,7 @@ export const DecideApprovalRequest_DecisionSchema = /*@__PURE__*/
   enumDesc(file_service_v1_approval_service, 4, 0);
 
 /**
- * What is decided.
+ * A decision.
  *
  * @generated from enum service.v1.DecideApprovalRequest.Decision
  */
@@ -77,9 +77,9 @@ export const DecideApprovalResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_approval_service, 5);
 
 /**
- * What waits for a decision of people, and their decisions. Every operation
- * also returns unauthenticated without a valid token and invalid_argument for a
- * request that violates a rule of its message.
+ * Manages approvals: requests that wait for a decision of people, and their
+ * decisions. Every operation also returns unauthenticated without a valid token
+ * and invalid_argument for a request that violates a rule of its message.
  *
  * @generated from service service.v1.ApprovalService
  */

@@ -19,8 +19,8 @@ import type { ApprovalDeciders } from "./approval_pb.js";
 export declare const file_service_v1_workflow: GenFile;
 
 /**
- * When a workflow starts, and where it then runs. Each firing makes an
- * execution of its own; several triggers of one workflow may fire at once.
+ * When a workflow starts, and where it then runs. Each firing creates a
+ * separate execution; several triggers of one workflow may fire at once.
  * Triggers of a disabled workflow never fire.
  *
  * @generated from message service.v1.WorkflowTrigger
@@ -33,8 +33,8 @@ export declare type WorkflowTrigger = Message<"service.v1.WorkflowTrigger"> & {
    */
   trigger: {
     /**
-     * Fires when somebody calls StartWorkflow, or posts something to the
-     * workflow's webhook whose headers name no host's event.
+     * Fires when StartWorkflow is called, or on a POST to the workflow's
+     * webhook whose headers name no event of a source-control host.
      *
      * @generated from field: service.v1.WorkflowTrigger.Manual manual = 1;
      */
@@ -42,7 +42,7 @@ export declare type WorkflowTrigger = Message<"service.v1.WorkflowTrigger"> & {
     case: "manual";
   } | {
     /**
-     * Fires by the clock.
+     * Fires on a schedule.
      *
      * @generated from field: service.v1.WorkflowTrigger.Time time = 2;
      */
@@ -73,7 +73,7 @@ export declare type WorkflowTrigger = Message<"service.v1.WorkflowTrigger"> & {
 export declare const WorkflowTriggerSchema: GenMessage<WorkflowTrigger>;
 
 /**
- * A trigger without settings: people and programs fire it.
+ * A trigger without settings, fired by people and programs.
  *
  * @generated from message service.v1.WorkflowTrigger.Manual
  */
@@ -87,37 +87,38 @@ export declare type WorkflowTrigger_Manual = Message<"service.v1.WorkflowTrigger
 export declare const WorkflowTrigger_ManualSchema: GenMessage<WorkflowTrigger_Manual>;
 
 /**
- * A trigger by the clock.
+ * A trigger on a schedule.
  *
  * @generated from message service.v1.WorkflowTrigger.Time
  */
 export declare type WorkflowTrigger_Time = Message<"service.v1.WorkflowTrigger.Time"> & {
   /**
-   * Five cron fields (minute, hour, day of month, month, day of week), read
-   * in time_zone; 1 to 100 characters. Must come due at some time. Each
-   * instant starts one execution; after a downtime at most one missed instant
-   * is caught up with.
+   * Five cron fields (minute, hour, day of month, month, day of week),
+   * interpreted in time_zone; 1 to 100 characters. Must come due at some
+   * time. Each instant starts one execution; after a downtime, at most one
+   * missed instant is caught up.
    *
    * @generated from field: string cron_expression = 1;
    */
   cronExpression: string;
 
   /**
-   * What happens when an instant comes while an execution that this trigger
-   * started has not ended. Unspecified behaves as OVERLAP_POLICY_ALLOW.
+   * What happens when an instant comes due while an execution that this
+   * trigger started has not ended. Unspecified behaves as
+   * OVERLAP_POLICY_ALLOW.
    *
    * @generated from field: service.v1.WorkflowTrigger.OverlapPolicy overlap_policy = 1000;
    */
   overlapPolicy: WorkflowTrigger_OverlapPolicy;
 
   /**
-   * The time zone that the expression is read in, by its name in the IANA
-   * database, such as "Europe/Berlin"; at most 64 characters. Empty: UTC.
+   * The time zone of the expression, by its name in the IANA database, such
+   * as "Europe/Berlin"; at most 64 characters. Empty: UTC.
    *
-   * Where clocks are set forward, an expression with a single minute and a
-   * single hour in the gap comes due at its end; others leave the gap out.
-   * Where they are set back, the first kind comes due once, at the first of
-   * the two times, and others in both hours.
+   * When clocks are set forward, an expression with a single minute and a
+   * single hour in the gap comes due at the end of the gap; other expressions
+   * skip the gap. When clocks are set back, the first kind comes due once, at
+   * the first of the two times, and other expressions in both hours.
    *
    * @generated from field: string time_zone = 1001;
    */
@@ -132,7 +133,7 @@ export declare const WorkflowTrigger_TimeSchema: GenMessage<WorkflowTrigger_Time
 
 /**
  * A trigger on pull-request events, which arrive at the workflow's webhook.
- * One event of one kind, pull request and head revision fires it once,
+ * An event of one kind, pull request and head revision fires it only once,
  * however often it is delivered.
  *
  * @generated from message service.v1.WorkflowTrigger.PullRequest
@@ -148,7 +149,7 @@ export declare type WorkflowTrigger_PullRequest = Message<"service.v1.WorkflowTr
 
   /**
    * Leave unset: this server has no webhook resources, and UpdateWorkflow
-   * refuses a value (invalid_argument).
+   * rejects a value (invalid_argument).
    *
    * @generated from field: optional string webhook_id = 2;
    */
@@ -156,16 +157,16 @@ export declare type WorkflowTrigger_PullRequest = Message<"service.v1.WorkflowTr
 
   /**
    * Leave unset: this server has no integration resources, and UpdateWorkflow
-   * refuses a value (invalid_argument).
+   * rejects a value (invalid_argument).
    *
    * @generated from field: optional string integration_id = 3;
    */
   integrationId?: string | undefined;
 
   /**
-   * What holds for events of pull requests from forks. Set with each trigger that is
-   * written; unset in one that an earlier release has stored: it begins such work at
-   * once, with a warning.
+   * How to treat events of pull requests from forks. The server sets it in
+   * every trigger that is written. Unset only in triggers that an earlier
+   * release stored: these start such work immediately, with a warning.
    *
    * @generated from field: service.v1.ForkWork fork_work = 1000;
    */
@@ -179,8 +180,8 @@ export declare type WorkflowTrigger_PullRequest = Message<"service.v1.WorkflowTr
 export declare const WorkflowTrigger_PullRequestSchema: GenMessage<WorkflowTrigger_PullRequest>;
 
 /**
- * What a time trigger does while an execution that it started before still
- * runs.
+ * What a time trigger does while an earlier execution that it started is
+ * still running.
  *
  * @generated from enum service.v1.WorkflowTrigger.OverlapPolicy
  */
@@ -200,7 +201,7 @@ export enum WorkflowTrigger_OverlapPolicy {
   ALLOW = 1,
 
   /**
-   * Starts none; the instant is kept with the verdict
+   * Starts none; the instant is recorded with the verdict
    * TRIGGER_VERDICT_OVERLAP.
    *
    * @generated from enum value: OVERLAP_POLICY_SKIP = 2;
@@ -208,7 +209,7 @@ export enum WorkflowTrigger_OverlapPolicy {
   SKIP = 2,
 
   /**
-   * Cancels those that still run, then starts another.
+   * Cancels the running ones, then starts another.
    *
    * @generated from enum value: OVERLAP_POLICY_CANCEL_PREVIOUS = 3;
    */
@@ -290,22 +291,22 @@ export declare const WorkflowTrigger_PullRequestEventSchema: GenEnum<WorkflowTri
 
 /**
  * What an execution does: the same steps in each project or repository of its
- * context, or once for an agent's prompt. Each of these is one action with an
- * environment of its own.
+ * context, or once for an agent's prompt. Each of these is one action with its
+ * own environment.
  *
  * @generated from message service.v1.WorkflowAction
  */
 export declare type WorkflowAction = Message<"service.v1.WorkflowAction"> & {
   /**
-   * How many actions there may be, and how long each may take.
+   * Limits on the number of actions and the duration of each.
    *
    * @generated from field: service.v1.WorkflowAction.Limits limits = 1;
    */
   limits?: WorkflowAction_Limits | undefined;
 
   /**
-   * What each action does, 1 to 50 steps, carried out in this order. A step
-   * that fails fails its action and cancels the steps after it.
+   * The steps of each action, 1 to 50, executed in this order. When a step
+   * fails, its action fails and the remaining steps are cancelled.
    *
    * @generated from field: repeated service.v1.WorkflowStep steps = 2;
    */
@@ -319,29 +320,29 @@ export declare type WorkflowAction = Message<"service.v1.WorkflowAction"> & {
 export declare const WorkflowActionSchema: GenMessage<WorkflowAction>;
 
 /**
- * Bounds of one execution.
+ * Limits of one execution.
  *
  * @generated from message service.v1.WorkflowAction.Limits
  */
 export declare type WorkflowAction_Limits = Message<"service.v1.WorkflowAction.Limits"> & {
   /**
-   * How many actions run at the same time, 1 to 25. The others wait their
-   * turn in the order of the context.
+   * How many actions run at the same time, 1 to 25. The others wait, in the
+   * order of the context.
    *
    * @generated from field: int32 max_parallel = 1;
    */
   maxParallel: number;
 
   /**
-   * How many actions the execution may have, 1 to 1,000. What the context
-   * names past it is left out, with a warning that counts it.
+   * Maximum number of actions of the execution, 1 to 1,000. Sources of the
+   * context beyond it are left out, with a warning that counts them.
    *
    * @generated from field: int32 max_total = 2;
    */
   maxTotal: number;
 
   /**
-   * Bounds of each single action. Unset means none.
+   * Limits of each single action. Unset means none.
    *
    * @generated from field: service.v1.WorkflowAction.Limits.PerExecution per_execution = 3;
    */
@@ -355,15 +356,15 @@ export declare type WorkflowAction_Limits = Message<"service.v1.WorkflowAction.L
 export declare const WorkflowAction_LimitsSchema: GenMessage<WorkflowAction_Limits>;
 
 /**
- * Bounds of a single action.
+ * Limits of a single action.
  *
  * @generated from message service.v1.WorkflowAction.Limits.PerExecution
  */
 export declare type WorkflowAction_Limits_PerExecution = Message<"service.v1.WorkflowAction.Limits.PerExecution"> & {
   /**
-   * How long an action may run before it is stopped, counted from its
-   * start, without the time in which it waits for approvals. 0s or unset
-   * means no limit; at most 2,592,000 s (30 days).
+   * Maximum time of an action before it is stopped, counted from its start,
+   * excluding the time that it waits for approvals. 0s or unset means no
+   * limit; at most 2,592,000 s (30 days).
    *
    * @generated from field: google.protobuf.Duration max_time = 1;
    */
@@ -377,8 +378,8 @@ export declare type WorkflowAction_Limits_PerExecution = Message<"service.v1.Wor
 export declare const WorkflowAction_Limits_PerExecutionSchema: GenMessage<WorkflowAction_Limits_PerExecution>;
 
 /**
- * Work that an organization wants done again and again: when it starts, where
- * it runs, and what it does.
+ * Work that an organization repeats: when it starts, where it runs, and what it
+ * does.
  *
  * @generated from message service.v1.Workflow
  */
@@ -391,7 +392,7 @@ export declare type Workflow = Message<"service.v1.Workflow"> & {
   id: string;
 
   /**
-   * Who made the workflow, and what it is called.
+   * The name, creator and executor of the workflow.
    *
    * @generated from field: service.v1.Workflow.Metadata metadata = 2;
    */
@@ -405,20 +406,19 @@ export declare type Workflow = Message<"service.v1.Workflow"> & {
   spec?: Workflow_Spec | undefined;
 
   /**
-   * Where a POST triggers the workflow:
+   * The URL that a POST triggers the workflow at:
    * {base_url}/workflows/<workflow_id>/webhooks. A delivery must be signed with
-   * the workflow's webhook secret, or carry a token that may start the
-   * workflow.
+   * the workflow's webhook secret, or have a token that may start the workflow.
    *
    * @generated from field: string webhook_url = 4;
    */
   webhookUrl: string;
 
   /**
-   * When time triggers come due next, one entry for each of them, in their
-   * order. Empty while the workflow is disabled or pending deletion. Only
-   * CreateWorkflow, GetWorkflow and UpdateWorkflow answer it; it is computed for
-   * the answer and never stored.
+   * When time triggers come due next, one entry per trigger, in their order.
+   * Empty while the workflow is disabled or pending deletion. Returned only by
+   * CreateWorkflow, GetWorkflow and UpdateWorkflow; computed for the response
+   * and never stored.
    *
    * @generated from field: repeated service.v1.Workflow.NextInstants next_instants = 1000;
    */
@@ -438,14 +438,15 @@ export declare const WorkflowSchema: GenMessage<Workflow>;
  */
 export declare type Workflow_NextInstants = Message<"service.v1.Workflow.NextInstants"> & {
   /**
-   * Place of the trigger in spec.triggers, from 0.
+   * Position of the trigger in spec.triggers, from 0.
    *
    * @generated from field: int32 trigger_index = 1;
    */
   triggerIndex: number;
 
   /**
-   * The next instant, and up to 4 more of the next 366 days, the soonest first.
+   * The next instant and up to 4 further ones within the next 366 days, the
+   * soonest first.
    *
    * @generated from field: repeated google.protobuf.Timestamp instants = 2;
    */
@@ -459,13 +460,13 @@ export declare type Workflow_NextInstants = Message<"service.v1.Workflow.NextIns
 export declare const Workflow_NextInstantsSchema: GenMessage<Workflow_NextInstants>;
 
 /**
- * What a workflow is called, who created it and who executes it.
+ * The name, creator and executor of a workflow.
  *
  * @generated from message service.v1.Workflow.Metadata
  */
 export declare type Workflow_Metadata = Message<"service.v1.Workflow.Metadata"> & {
   /**
-   * The name that people see, 1 to 80 characters. Need not be unique.
+   * The display name, 1 to 80 characters. Need not be unique.
    *
    * @generated from field: string name = 1;
    */
@@ -493,15 +494,15 @@ export declare type Workflow_Metadata = Message<"service.v1.Workflow.Metadata"> 
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the workflow was last changed; the time of creation until then.
+   * When the workflow was last changed; initially the time of its creation.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 5;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * Whom executions run as, and whose source-control tokens they use. The
-   * creator unless somebody else was named.
+   * The subject that executions run as, with its source-control tokens. By
+   * default the creator.
    *
    * @generated from field: service.v1.Subject executor = 6;
    */
@@ -528,8 +529,8 @@ export declare const Workflow_MetadataSchema: GenMessage<Workflow_Metadata>;
  */
 export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
   /**
-   * What starts the workflow, at most 10. Without any, StartWorkflow with a
-   * context of its own still does.
+   * What starts the workflow, at most 10. Without triggers, only
+   * StartWorkflow with a context starts it.
    *
    * @generated from field: repeated service.v1.WorkflowTrigger triggers = 3;
    */
@@ -544,16 +545,18 @@ export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
 
   /**
    * What an execution does once at its end, over the outputs of all actions,
-   * in an empty folder. Its steps are tasks, agents and reports: there is no
-   * repository for a pullRequest step, which is refused. Unset means nothing.
+   * in an empty folder. Its steps are tasks, agents and reports; a
+   * pullRequest step is rejected, because there is no repository. Unset means
+   * nothing.
    *
    * @generated from field: service.v1.WorkflowAction report = 5;
    */
   report?: WorkflowAction | undefined;
 
   /**
-   * True from the moment the workflow is deleted until its executions have
-   * ended and it disappears. It then starts no more and takes no changes.
+   * True from the deletion of the workflow until its executions have ended
+   * and it is removed. While true, it no longer starts and accepts no
+   * changes.
    *
    * @generated from field: bool deleting = 6;
    */
@@ -568,23 +571,23 @@ export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
   disabled: boolean;
 
   /**
-   * The agent that runs agent steps; it is looked up again for each run, and
-   * need not exist before. Empty means the default in-environment agent.
+   * The agent that runs agent steps; it is looked up for each run and need
+   * not exist yet. Empty means the default in-environment agent.
    *
    * @generated from field: string agent_id = 8;
    */
   agentId: string;
 
   /**
-   * Settings of the alternative agent. Only agents that take them heed them.
+   * Settings of the alternative agent; other agents ignore them.
    *
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 9;
    */
   extAgentSettings?: ExtAgentSettings | undefined;
 
   /**
-   * The parameters that the workflow declares, at most 10. Expressions may use
-   * others, which each start must then give.
+   * The parameters that the workflow declares, at most 10. Expressions may
+   * use undeclared ones, which each start must then provide.
    *
    * @generated from field: repeated service.v1.WorkflowParameter parameters = 1000;
    */
@@ -598,14 +601,13 @@ export declare type Workflow_Spec = Message<"service.v1.Workflow.Spec"> & {
 export declare const Workflow_SpecSchema: GenMessage<Workflow_Spec>;
 
 /**
- * A parameter that a workflow declares: what it is for, and the value that a
- * start gets which gives none.
+ * A parameter that a workflow declares: its purpose and its default value.
  *
  * @generated from message service.v1.WorkflowParameter
  */
 export declare type WorkflowParameter = Message<"service.v1.WorkflowParameter"> & {
   /**
-   * What expressions call it, as in {{ .Parameters.<key> }}: 1 to 128 characters
+   * The name in expressions, as in {{ .Parameters.<key> }}: 1 to 128 characters
    * that match ^[a-zA-Z_][a-zA-Z0-9_]*$. Each key can be declared once.
    *
    * @generated from field: string key = 1;
@@ -620,21 +622,22 @@ export declare type WorkflowParameter = Message<"service.v1.WorkflowParameter"> 
   description: string;
 
   /**
-   * The value for starts that give none, by whichever trigger; used as it is, so
-   * that an expression in it means nothing. At most 8,192 characters, none of
-   * them NUL; empty is a value too. Unset: there is none, and a start that gives
-   * none is refused where an expression uses the parameter.
+   * The value for starts that provide none, by any trigger. It is used
+   * literally; expressions in it are not evaluated. At most 8,192 characters,
+   * none of them NUL; empty is a value too. Unset: no default, and a start
+   * without a value is refused if an expression uses the parameter.
    *
    * @generated from field: optional string default_value = 3;
    */
   defaultValue?: string | undefined;
 
   /**
-   * Where the body of a delivery to the webhook has the value, for one that runs
-   * the manual trigger: names of members, joined by dots, such as "issue.title";
-   * at most 256 characters. A text is taken as it is, a number or truth value as
-   * JSON writes it; anything else is no value. The delivery's own "parameters"
-   * come before it, and the default after it. Empty: nowhere.
+   * Location of the value in the body of a webhook delivery that fires the
+   * manual trigger: member names joined by dots, such as "issue.title"; at most
+   * 256 characters. A string is used as it is, a number or boolean as JSON
+   * writes it; other types count as no value. The delivery's own "parameters"
+   * take precedence over it, and it takes precedence over the default. Empty:
+   * none.
    *
    * @generated from field: string payload_field = 4;
    */
@@ -676,7 +679,7 @@ export declare type WorkflowTriggerContext = Message<"service.v1.WorkflowTrigger
     case: "repositories";
   } | {
     /**
-     * One action for an agent, without code of its own.
+     * One action for an agent, without code.
      *
      * @generated from field: service.v1.WorkflowTriggerContext.Agent agent = 3;
      */
@@ -685,7 +688,7 @@ export declare type WorkflowTriggerContext = Message<"service.v1.WorkflowTrigger
   } | {
     /**
      * The repository and pull request of the event that fired the trigger. Only
-     * in pull-request triggers; refused in StartWorkflow's context_override.
+     * for pull-request triggers; refused in StartWorkflow's context_override.
      *
      * @generated from field: service.v1.WorkflowTriggerContext.FromTrigger from_trigger = 4;
      */
@@ -707,8 +710,8 @@ export declare const WorkflowTriggerContextSchema: GenMessage<WorkflowTriggerCon
  */
 export declare type WorkflowTriggerContext_Projects = Message<"service.v1.WorkflowTriggerContext.Projects"> & {
   /**
-   * The projects, at most 1,000; actions are made in this order. An empty
-   * list makes an execution without actions.
+   * The projects, at most 1,000; actions are created in this order. An empty
+   * list creates an execution without actions.
    *
    * @generated from field: repeated string project_ids = 1;
    */
@@ -728,7 +731,7 @@ export declare const WorkflowTriggerContext_ProjectsSchema: GenMessage<WorkflowT
  */
 export declare type WorkflowTriggerContext_Repositories = Message<"service.v1.WorkflowTriggerContext.Repositories"> & {
   /**
-   * How the repositories are chosen; exactly one way.
+   * How the repositories are selected; exactly one way.
    *
    * @generated from oneof service.v1.WorkflowTriggerContext.Repositories.repository_selector
    */
@@ -751,8 +754,8 @@ export declare type WorkflowTriggerContext_Repositories = Message<"service.v1.Wo
   } | { case: undefined; value?: undefined };
 
   /**
-   * The class of the environments that the actions run in. Empty means that
-   * any runner of the organization may take them.
+   * The class of the actions' environments. Empty means that any runner of
+   * the organization may take them.
    *
    * @generated from field: string environment_class_id = 3;
    */
@@ -772,11 +775,12 @@ export declare const WorkflowTriggerContext_RepositoriesSchema: GenMessage<Workf
  */
 export declare type WorkflowTriggerContext_Repositories_RepositoryURLs = Message<"service.v1.WorkflowTriggerContext.Repositories.RepositoryURLs"> & {
   /**
-   * The repositories' clone URLs, 1 to 500; actions are made in this order.
-   * Each is a URL of https, http or ssh, of file where the runner allows it,
-   * or the scp form (git@host:owner/name.git); 1 to 2,048 characters without
-   * white space and control characters. A user name may be part of it, a
-   * password may not: everybody who reads the workflow would read it.
+   * The repositories' clone URLs, 1 to 500; actions are created in this
+   * order. Each is a URL with the scheme https, http, ssh, or file if the
+   * runner allows it, or has the scp form (git@host:owner/name.git); 1 to
+   * 2,048 characters without white space and control characters. It may
+   * contain a user name but no password, because everyone who can read the
+   * workflow can read it.
    *
    * @generated from field: repeated string repo_urls = 1;
    */
@@ -790,8 +794,8 @@ export declare type WorkflowTriggerContext_Repositories_RepositoryURLs = Message
 export declare const WorkflowTriggerContext_Repositories_RepositoryURLsSchema: GenMessage<WorkflowTriggerContext_Repositories_RepositoryURLs>;
 
 /**
- * A search for repositories. It is made with the executor's token for the
- * host when an execution starts; without one the start is refused
+ * A search for repositories. It uses the executor's token for the host when
+ * an execution starts; without a token, the start is refused
  * (failed_precondition).
  *
  * @generated from message service.v1.WorkflowTriggerContext.Repositories.RepositorySelector
@@ -805,8 +809,8 @@ export declare type WorkflowTriggerContext_Repositories_RepositorySelector = Mes
   repoSearchString: string;
 
   /**
-   * The host name to search at, such as "git.example.com", with a port
-   * where it needs one. 1 to 253 characters.
+   * The host name to search at, such as "git.example.com", with a port if
+   * needed. 1 to 253 characters.
    *
    * @generated from field: string scm_host = 2;
    */
@@ -820,8 +824,8 @@ export declare type WorkflowTriggerContext_Repositories_RepositorySelector = Mes
 export declare const WorkflowTriggerContext_Repositories_RepositorySelectorSchema: GenMessage<WorkflowTriggerContext_Repositories_RepositorySelector>;
 
 /**
- * An agent's task without code of its own. The prompt is a step before those of
- * the workflow's action, of which there can then be 49.
+ * An agent's task without code. The prompt runs as a step before those of the
+ * workflow's action, which can then have at most 49.
  *
  * @generated from message service.v1.WorkflowTriggerContext.Agent
  */
@@ -842,7 +846,7 @@ export declare type WorkflowTriggerContext_Agent = Message<"service.v1.WorkflowT
 export declare const WorkflowTriggerContext_AgentSchema: GenMessage<WorkflowTriggerContext_Agent>;
 
 /**
- * A context without settings: the event brings them.
+ * A context without settings: the event provides them.
  *
  * @generated from message service.v1.WorkflowTriggerContext.FromTrigger
  */
@@ -856,8 +860,8 @@ export declare type WorkflowTriggerContext_FromTrigger = Message<"service.v1.Wor
 export declare const WorkflowTriggerContext_FromTriggerSchema: GenMessage<WorkflowTriggerContext_FromTrigger>;
 
 /**
- * One run of a workflow. It copies the workflow when it is made and never reads
- * it again.
+ * One run of a workflow. It copies the workflow when it is created and never
+ * reads it again.
  *
  * @generated from message service.v1.WorkflowExecution
  */
@@ -870,7 +874,7 @@ export declare type WorkflowExecution = Message<"service.v1.WorkflowExecution"> 
   id: string;
 
   /**
-   * Where the execution comes from.
+   * The origin of the execution.
    *
    * @generated from field: service.v1.WorkflowExecution.Metadata metadata = 2;
    */
@@ -884,7 +888,7 @@ export declare type WorkflowExecution = Message<"service.v1.WorkflowExecution"> 
   spec?: WorkflowExecution_Spec | undefined;
 
   /**
-   * How far the execution is.
+   * The current state of the execution.
    *
    * @generated from field: service.v1.WorkflowExecution.Status status = 4;
    */
@@ -898,7 +902,7 @@ export declare type WorkflowExecution = Message<"service.v1.WorkflowExecution"> 
 export declare const WorkflowExecutionSchema: GenMessage<WorkflowExecution>;
 
 /**
- * Where an execution comes from, and when it ran.
+ * The origin of an execution, and when it ran.
  *
  * @generated from message service.v1.WorkflowExecution.Metadata
  */
@@ -926,30 +930,30 @@ export declare type WorkflowExecution_Metadata = Message<"service.v1.WorkflowExe
 
   /**
    * Who started the execution: the caller of StartWorkflow, or the workflow's
-   * executor when a trigger fired by itself.
+   * executor when a trigger fired.
    *
    * @generated from field: service.v1.Subject creator = 4;
    */
   creator?: Subject | undefined;
 
   /**
-   * Whom the actions run as, and whose source-control tokens they use.
+   * The subject that the actions run as, with its source-control tokens.
    *
    * @generated from field: service.v1.Subject executor = 5;
    */
   executor?: Subject | undefined;
 
   /**
-   * The execution whose failed actions this one does again. Empty for an
-   * execution that no retry started.
+   * The execution whose failed actions this one retries. Empty for an
+   * execution that is no retry.
    *
    * @generated from field: string retried_execution_id = 1000;
    */
   retriedExecutionId: string;
 
   /**
-   * The trace that the execution belongs to. Unset where it belongs to none: the
-   * server sends no traces, and its start named none.
+   * The trace that the execution belongs to. Unset if there is none, because
+   * the server sends no traces and the start named none.
    *
    * @generated from field: service.v1.TraceContext trace = 1001;
    */
@@ -969,16 +973,15 @@ export declare const WorkflowExecution_MetadataSchema: GenMessage<WorkflowExecut
  */
 export declare type WorkflowExecution_Spec = Message<"service.v1.WorkflowExecution.Spec"> & {
   /**
-   * An opaque mark of this state of the spec; it changes when the desired
-   * phase does.
+   * An opaque version of the spec; it changes when the desired phase does.
    *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
-   * The phase that the execution is meant to reach: COMPLETED, or STOPPED
-   * once it is cancelled.
+   * The phase that the execution should reach: COMPLETED, or STOPPED once it
+   * is cancelled.
    *
    * @generated from field: service.v1.WorkflowExecutionPhase desired_phase = 2;
    */
@@ -1013,14 +1016,15 @@ export declare type WorkflowExecution_Spec = Message<"service.v1.WorkflowExecuti
 export declare const WorkflowExecution_SpecSchema: GenMessage<WorkflowExecution_Spec>;
 
 /**
- * How far an execution is. The five counts add up to the number of its
- * actions; those past the limit were never made and are in none of them.
+ * The current state of an execution. The five counts add up to the number of
+ * its actions; actions beyond the limit were never created and are not
+ * counted.
  *
  * @generated from message service.v1.WorkflowExecution.Status
  */
 export declare type WorkflowExecution_Status = Message<"service.v1.WorkflowExecution.Status"> & {
   /**
-   * The session of the spec that this status answers to.
+   * The session of the spec that this status corresponds to.
    *
    * @generated from field: string session = 1;
    */
@@ -1034,21 +1038,21 @@ export declare type WorkflowExecution_Status = Message<"service.v1.WorkflowExecu
   phase: WorkflowExecutionPhase;
 
   /**
-   * How many actions have not started.
+   * Number of actions that have not started.
    *
    * @generated from field: int32 pending_action_count = 10;
    */
   pendingActionCount: number;
 
   /**
-   * How many actions run or are being stopped.
+   * Number of actions that run or are being stopped.
    *
    * @generated from field: int32 running_action_count = 11;
    */
   runningActionCount: number;
 
   /**
-   * How many actions ended in failure. More than 0 means that the execution
+   * Number of actions that failed. More than 0 means that the execution
    * failed.
    *
    * @generated from field: int32 failed_action_count = 12;
@@ -1056,7 +1060,7 @@ export declare type WorkflowExecution_Status = Message<"service.v1.WorkflowExecu
   failedActionCount: number;
 
   /**
-   * How many actions ended well.
+   * Number of actions that succeeded.
    *
    * @generated from field: int32 done_action_count = 13;
    */
@@ -1081,27 +1085,27 @@ export declare type WorkflowExecution_Status = Message<"service.v1.WorkflowExecu
   warningMessage: string;
 
   /**
-   * What went wrong with the execution as a whole, oldest first, and after
-   * it the first 10 failures of its actions. Those name the action in the meta
-   * keys workflow_execution_action_id and action_name; each action has all of
-   * its own.
+   * The failures of the execution as a whole, oldest first, followed by the
+   * first 10 failures of its actions. Those name the action in the meta keys
+   * workflow_execution_action_id and action_name; each action lists all of
+   * its failures.
    *
    * @generated from field: repeated service.v1.WorkflowError failures = 16;
    */
   failures: WorkflowError[];
 
   /**
-   * What people should know although the execution goes on, oldest first:
-   * left out repositories, parameters that nothing uses. After it the first 10
-   * warnings of its actions, which name the action as failures do.
+   * Warnings for people, oldest first, such as left out repositories or
+   * unused parameters. They are followed by the first 10 warnings of its
+   * actions, which name the action as failures do.
    *
    * @generated from field: repeated service.v1.WorkflowError warnings = 17;
    */
   warnings: WorkflowError[];
 
   /**
-   * How many actions were stopped before their end, or never started because
-   * the execution was.
+   * Number of actions that were stopped before their end, or never started
+   * because the execution was stopped.
    *
    * @generated from field: int32 stopped_action_count = 18;
    */
@@ -1142,7 +1146,7 @@ export declare type WorkflowStep = Message<"service.v1.WorkflowStep"> & {
     case: "task";
   } | {
     /**
-     * Gives an agent a prompt and waits for its end.
+     * Prompts an agent and waits until it ends.
      *
      * @generated from field: service.v1.WorkflowStep.Agent agent = 2;
      */
@@ -1150,7 +1154,7 @@ export declare type WorkflowStep = Message<"service.v1.WorkflowStep"> & {
     case: "agent";
   } | {
     /**
-     * Opens a pull request with what the steps before it changed.
+     * Opens a pull request with the changes of the previous steps.
      *
      * @generated from field: service.v1.WorkflowStep.PullRequest pull_request = 3;
      */
@@ -1190,7 +1194,7 @@ export declare type WorkflowStep_Task = Message<"service.v1.WorkflowStep.Task"> 
   /**
    * The command, 1 to 20,000 characters, run by sh in the working tree; an
    * exit status other than 0 fails the step. Parameter expressions become
-   * references to environment variables, so that a value is never read as
+   * references to environment variables, so a value is never interpreted as
    * program text.
    *
    * @generated from field: string command = 1;
@@ -1226,11 +1230,11 @@ export declare type WorkflowStep_Agent = Message<"service.v1.WorkflowStep.Agent"
 export declare const WorkflowStep_AgentSchema: GenMessage<WorkflowStep_Agent>;
 
 /**
- * A pull request. The step commits what changed in the working tree, pushes
+ * A pull request. The step commits the changes in the working tree, pushes
  * the branch with the executor's token and opens the pull request at the
- * host. A remote without pull requests gets the branch and the action a
- * warning. Parameter expressions are substituted in title, description and
- * branch.
+ * host. If the remote has no pull requests, it only pushes the branch, with a
+ * warning on the action. Parameter expressions are substituted in title,
+ * description and branch.
  *
  * @generated from message service.v1.WorkflowStep.PullRequest
  */
@@ -1250,7 +1254,7 @@ export declare type WorkflowStep_PullRequest = Message<"service.v1.WorkflowStep.
   description: string;
 
   /**
-   * The branch that is pushed, 1 to 255 characters.
+   * The branch to push, 1 to 255 characters.
    *
    * @generated from field: string branch = 3;
    */
@@ -1291,38 +1295,38 @@ export declare type WorkflowStep_Report = Message<"service.v1.WorkflowStep.Repor
 export declare const WorkflowStep_ReportSchema: GenMessage<WorkflowStep_Report>;
 
 /**
- * One output: what it is called, what it may be, and where it comes from. A
- * value that breaks the schema or the acceptance criteria fails the step.
+ * One output: its name, its type and its source. A value that violates the
+ * schema or the acceptance criteria fails the step.
  *
  * @generated from message service.v1.WorkflowStep.Report.OutputSpec
  */
 export declare type WorkflowStep_Report_OutputSpec = Message<"service.v1.WorkflowStep.Report.OutputSpec"> & {
   /**
-   * The name that people see, 1 to 200 characters.
+   * The display name, 1 to 200 characters.
    *
    * @generated from field: string title = 1;
    */
   title: string;
 
   /**
-   * The name that programs use, 1 to 50 lower-case letters in snake_case.
-   * Give each output of a report its own.
+   * The name for programs, 1 to 50 lower-case letters in snake_case. Must
+   * be unique within a report.
    *
    * @generated from field: string key = 2;
    */
   key: string;
 
   /**
-   * A CEL expression that must be true for the value to be accepted, such as
-   * `this >= 0 && this <= 100`. The value is called `this`: a string, an int
-   * (integer), a double (float) or a bool, by its schema. It is compiled when
-   * it is written, and refused when it does not compile or its result is
-   * anything but true or false. Refused are also macros (all, exists,
-   * exists_one, filter, map, has), fields, maps, messages, null, dyn() and
-   * type(), since there is but one value; a pattern of matches() that is no
-   * literal text; nesting deeper than 100 levels. An expression that fails
-   * while it is evaluated is not true. Unset or empty accepts every value
-   * that fits the schema. At most 4,096 characters.
+   * A CEL expression that must be true for the value to be accepted, such
+   * as `this >= 0 && this <= 100`. The value is named `this`: a string, an
+   * int (integer), a double (float) or a bool, according to its schema. The
+   * expression is compiled when it is written, and rejected if it does not
+   * compile or its result is not a bool. Also rejected are macros (all,
+   * exists, exists_one, filter, map, has), fields, maps, messages, null,
+   * dyn() and type(), since there is only one value; a pattern of matches()
+   * that is not a literal string; and nesting deeper than 100 levels. An
+   * expression whose evaluation fails is not true. Unset or empty accepts
+   * every value that fits the schema. At most 4,096 characters.
    *
    * @generated from field: optional string acceptance_criteria = 5;
    */
@@ -1335,7 +1339,7 @@ export declare type WorkflowStep_Report_OutputSpec = Message<"service.v1.Workflo
    */
   schema: {
     /**
-     * The value is a text.
+     * The value is a string.
      *
      * @generated from field: service.v1.WorkflowStep.Report.StringSchema string = 10;
      */
@@ -1343,7 +1347,7 @@ export declare type WorkflowStep_Report_OutputSpec = Message<"service.v1.Workflo
     case: "string";
   } | {
     /**
-     * The value is a whole number.
+     * The value is an integer.
      *
      * @generated from field: service.v1.WorkflowStep.Report.IntegerSchema integer = 11;
      */
@@ -1359,7 +1363,7 @@ export declare type WorkflowStep_Report_OutputSpec = Message<"service.v1.Workflo
     case: "float";
   } | {
     /**
-     * The value is true or false.
+     * The value is a boolean.
      *
      * @generated from field: service.v1.WorkflowStep.Report.BooleanSchema boolean = 13;
      */
@@ -1368,7 +1372,7 @@ export declare type WorkflowStep_Report_OutputSpec = Message<"service.v1.Workflo
   } | { case: undefined; value?: undefined };
 
   /**
-   * Where the value comes from; exactly one.
+   * The source of the value; exactly one.
    *
    * @generated from oneof service.v1.WorkflowStep.Report.OutputSpec.extraction
    */
@@ -1407,10 +1411,10 @@ export declare const WorkflowStep_Report_OutputSpecSchema: GenMessage<WorkflowSt
 export declare type WorkflowStep_Report_StringSchema = Message<"service.v1.WorkflowStep.Report.StringSchema"> & {
   /**
    * A regular expression in RE2 syntax that some part of the text must
-   * match; `^` and `$` tie it to the whole. It is compiled when it is
-   * written, and refused when it does not compile or when its program has
-   * more than 1,100 instructions, as large repeats make it. Empty allows
-   * every text. At most 1,024 characters.
+   * match; `^` and `$` anchor it to the whole text. It is compiled when it
+   * is written, and rejected if it does not compile or if its program has
+   * more than 1,100 instructions, for example because of large repeats.
+   * Empty allows every text. At most 1,024 characters.
    *
    * @generated from field: string pattern = 1;
    */
@@ -1492,19 +1496,19 @@ export declare type WorkflowStep_Report_BooleanSchema = Message<"service.v1.Work
 export declare const WorkflowStep_Report_BooleanSchemaSchema: GenMessage<WorkflowStep_Report_BooleanSchema>;
 
 /**
- * A wait for people. Each action asks by itself, with an Approval of the kind
- * STEP, once the steps before have been done, and no runner is occupied while
- * it waits. The steps after it are handed to a runner only once it is approved;
- * they find the files of those before. A denial, and the end of the time, fail
- * the step (approval_denied, approval_expired). The time of the wait is not
- * part of the action's maximum time. Asking for an execution again, with
- * RetryFailedActions, asks people again.
+ * A wait for the approval of people. Each action asks separately, with an
+ * Approval of the kind STEP, once the previous steps are done; no runner is
+ * occupied while it waits. The following steps are handed to a runner only
+ * after the approval; they find the files of the previous ones. A denial or a
+ * timeout fails the step (approval_denied, approval_expired). The wait does
+ * not count towards the action's maximum time. Retrying an execution with
+ * RetryFailedActions asks people again.
  *
  * @generated from message service.v1.WorkflowStep.Approval
  */
 export declare type WorkflowStep_Approval = Message<"service.v1.WorkflowStep.Approval"> & {
   /**
-   * What is approved, 1 to 4,096 characters. Parameter expressions are
+   * The question to approve, 1 to 4,096 characters. Parameter expressions are
    * substituted.
    *
    * @generated from field: string message = 1;
@@ -1512,19 +1516,21 @@ export declare type WorkflowStep_Approval = Message<"service.v1.WorkflowStep.App
   message: string;
 
   /**
-   * Who decides, and how many of them must approve. The starter is who started
-   * the execution; `excludes_starter` leaves out whom it runs as, too. Unset:
-   * one of the starter and the administrators. Refused (invalid_argument) when
-   * the people of the organization could not satisfy it. The policy
-   * `agentPolicy.approvals.steps` goes before it.
+   * Who decides, and how many of them must approve. The starter is the
+   * subject that started the execution; `excludes_starter` also excludes the
+   * subject that it runs as. Unset: one of the starter and the
+   * administrators. Rejected (invalid_argument) if the people of the
+   * organization could not satisfy it. The policy
+   * `agentPolicy.approvals.steps` takes precedence.
    *
    * @generated from field: service.v1.ApprovalDeciders deciders = 2;
    */
   deciders?: ApprovalDeciders | undefined;
 
   /**
-   * How long people have, 60 s to 2,592,000 s (30 days); after it the approval
-   * is expired, which counts as denied. Unset: 86,400 s (24 hours).
+   * How long people have to decide, 60 s to 2,592,000 s (30 days); after it
+   * the approval is expired, which counts as denied. Unset: 86,400 s (24
+   * hours).
    *
    * @generated from field: google.protobuf.Duration timeout = 3;
    */
@@ -1550,8 +1556,8 @@ export declare type WorkflowExecutionTrigger = Message<"service.v1.WorkflowExecu
    */
   trigger: {
     /**
-     * A call of StartWorkflow, or a delivery to the webhook that is no host's
-     * event.
+     * A call of StartWorkflow, or a delivery to the webhook that is not an
+     * event of a source-control host.
      *
      * @generated from field: service.v1.WorkflowExecutionTrigger.Manual manual = 1;
      */
@@ -1559,7 +1565,7 @@ export declare type WorkflowExecutionTrigger = Message<"service.v1.WorkflowExecu
     case: "manual";
   } | {
     /**
-     * The clock.
+     * A schedule.
      *
      * @generated from field: service.v1.WorkflowExecutionTrigger.Time time = 2;
      */
@@ -1584,8 +1590,9 @@ export declare type WorkflowExecutionTrigger = Message<"service.v1.WorkflowExecu
   context?: WorkflowTriggerContext | undefined;
 
   /**
-   * What holds since a pull request from a fork fired, as the trigger said. Unset for
-   * everything else, and where the trigger does not say.
+   * The restrictions for work started by a pull request from a fork, as the
+   * trigger defines them. Unset for all other executions, and if the trigger
+   * does not define them.
    *
    * @generated from field: service.v1.ForkWork fork_work = 1000;
    */
@@ -1599,7 +1606,7 @@ export declare type WorkflowExecutionTrigger = Message<"service.v1.WorkflowExecu
 export declare const WorkflowExecutionTriggerSchema: GenMessage<WorkflowExecutionTrigger>;
 
 /**
- * Nothing more is known; the execution's creator says who it was.
+ * Nothing more is known; see the execution's creator.
  *
  * @generated from message service.v1.WorkflowExecutionTrigger.Manual
  */
@@ -1613,14 +1620,14 @@ export declare type WorkflowExecutionTrigger_Manual = Message<"service.v1.Workfl
 export declare const WorkflowExecutionTrigger_ManualSchema: GenMessage<WorkflowExecutionTrigger_Manual>;
 
 /**
- * A firing by the clock.
+ * A firing on schedule.
  *
  * @generated from message service.v1.WorkflowExecutionTrigger.Time
  */
 export declare type WorkflowExecutionTrigger_Time = Message<"service.v1.WorkflowExecutionTrigger.Time"> & {
   /**
    * The instant that came due by the cron expression; the execution may have
-   * begun later.
+   * started later.
    *
    * @generated from field: google.protobuf.Timestamp triggered_at = 1;
    */
@@ -1649,7 +1656,7 @@ export declare type WorkflowExecutionAction = Message<"service.v1.WorkflowExecut
   id: string;
 
   /**
-   * Where the action comes from.
+   * The origin of the action.
    *
    * @generated from field: service.v1.WorkflowExecutionAction.Metadata metadata = 2;
    */
@@ -1663,7 +1670,7 @@ export declare type WorkflowExecutionAction = Message<"service.v1.WorkflowExecut
   spec?: WorkflowExecutionAction_Spec | undefined;
 
   /**
-   * How far the action is.
+   * The current state of the action.
    *
    * @generated from field: service.v1.WorkflowExecutionAction.Status status = 4;
    */
@@ -1677,7 +1684,7 @@ export declare type WorkflowExecutionAction = Message<"service.v1.WorkflowExecut
 export declare const WorkflowExecutionActionSchema: GenMessage<WorkflowExecutionAction>;
 
 /**
- * Where an action comes from, and when it ran.
+ * The origin of an action, and when it ran.
  *
  * @generated from message service.v1.WorkflowExecutionAction.Metadata
  */
@@ -1697,7 +1704,7 @@ export declare type WorkflowExecutionAction_Metadata = Message<"service.v1.Workf
   workflowId: string;
 
   /**
-   * When a runner first took the action on. Unset until then.
+   * When a runner was first assigned to the action. Unset until then.
    *
    * @generated from field: google.protobuf.Timestamp started_at = 3;
    */
@@ -1711,7 +1718,7 @@ export declare type WorkflowExecutionAction_Metadata = Message<"service.v1.Workf
   finishedAt?: Timestamp | undefined;
 
   /**
-   * What people know the action by: the name of its project or repository,
+   * The display name of the action: the name of its project or repository,
    * `agent` for a prompt, `report` for the report action.
    *
    * @generated from field: string action_name = 5;
@@ -1739,15 +1746,14 @@ export declare const WorkflowExecutionAction_MetadataSchema: GenMessage<Workflow
  */
 export declare type WorkflowExecutionAction_Spec = Message<"service.v1.WorkflowExecutionAction.Spec"> & {
   /**
-   * An opaque mark of this state of the spec; it changes when the desired
-   * phase does.
+   * An opaque version of the spec; it changes when the desired phase does.
    *
    * @generated from field: string session = 1;
    */
   session: string;
 
   /**
-   * The phase that the action is meant to reach: DONE, or STOPPED once it is
+   * The phase that the action should reach: DONE, or STOPPED once it is
    * cancelled.
    *
    * @generated from field: service.v1.WorkflowExecutionActionPhase desired_phase = 2;
@@ -1777,13 +1783,13 @@ export declare type WorkflowExecutionAction_Spec = Message<"service.v1.WorkflowE
 export declare const WorkflowExecutionAction_SpecSchema: GenMessage<WorkflowExecutionAction_Spec>;
 
 /**
- * How far an action is.
+ * The current state of an action.
  *
  * @generated from message service.v1.WorkflowExecutionAction.Status
  */
 export declare type WorkflowExecutionAction_Status = Message<"service.v1.WorkflowExecutionAction.Status"> & {
   /**
-   * The session of the spec that this status answers to.
+   * The session of the spec that this status corresponds to.
    *
    * @generated from field: string session = 1;
    */
@@ -1797,7 +1803,7 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
   phase: WorkflowExecutionActionPhase;
 
   /**
-   * One entry a step, in their order.
+   * One entry per step, in step order.
    *
    * @generated from field: repeated service.v1.WorkflowExecutionAction.Status.StepStatus step_statuses = 3;
    */
@@ -1805,7 +1811,7 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
 
   /**
    * The environment that the action last worked in, which is removed when the
-   * action ends. Empty until a runner takes the action on.
+   * action ends. Empty until a runner is assigned.
    *
    * @generated from field: string environment_id = 10;
    */
@@ -1821,7 +1827,7 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
   failureMessage: string;
 
   /**
-   * The agent run of the step that runs or ran last. Empty without one.
+   * The agent run of the current or most recent step. Empty if there is none.
    *
    * @generated from field: string agent_execution_id = 12;
    */
@@ -1844,7 +1850,7 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
   failures: WorkflowError[];
 
   /**
-   * What people should know although the action goes on, oldest first, such as
+   * Warnings for people about an action that continues, oldest first, such as
    * an attempt that was lost with its runner.
    *
    * @generated from field: repeated service.v1.WorkflowError warnings = 15;
@@ -1852,16 +1858,16 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
   warnings: WorkflowError[];
 
   /**
-   * How many times a runner took the action on, at most 3: an attempt whose
-   * runner falls silent is lost, and the action begins again.
+   * Number of times that a runner was assigned, at most 3: an attempt whose
+   * runner stops responding is lost, and the action starts again.
    *
    * @generated from field: int32 attempt = 1000;
    */
   attempt: number;
 
   /**
-   * How long it has waited for approvals since its start, which is not part of
-   * its maximum time. Unset: not at all.
+   * How long it has waited for approvals since its start, which does not
+   * count towards its maximum time. Unset: it has not waited.
    *
    * @generated from field: google.protobuf.Duration waited = 1001;
    */
@@ -1875,13 +1881,13 @@ export declare type WorkflowExecutionAction_Status = Message<"service.v1.Workflo
 export declare const WorkflowExecutionAction_StatusSchema: GenMessage<WorkflowExecutionAction_Status>;
 
 /**
- * How far one step is.
+ * The current state of one step.
  *
  * @generated from message service.v1.WorkflowExecutionAction.Status.StepStatus
  */
 export declare type WorkflowExecutionAction_Status_StepStatus = Message<"service.v1.WorkflowExecutionAction.Status.StepStatus"> & {
   /**
-   * The step's place in the action, from 0.
+   * The step's position in the action, from 0.
    *
    * @generated from field: int32 step_index = 1;
    */
@@ -1918,7 +1924,7 @@ export declare type WorkflowExecutionAction_Status_StepStatus = Message<"service
   finishedAt?: Timestamp | undefined;
 
   /**
-   * The step as it is carried out, parameters substituted.
+   * The step as executed, with parameters substituted.
    *
    * @generated from field: service.v1.WorkflowStep step = 6;
    */
@@ -1932,8 +1938,8 @@ export declare type WorkflowExecutionAction_Status_StepStatus = Message<"service
   error?: WorkflowError | undefined;
 
   /**
-   * The page of the pull request that the step opened. Empty for other
-   * steps, and where the remote knows no pull requests.
+   * The URL of the pull request that the step opened. Empty for other
+   * steps, and if the remote has no pull requests.
    *
    * @generated from field: string pull_request_url = 1000;
    */
@@ -1974,7 +1980,7 @@ export enum WorkflowExecutionAction_Status_StepStatus_StepPhase {
   RUNNING = 2,
 
   /**
-   * It ended well.
+   * It succeeded.
    *
    * @generated from enum value: STEP_PHASE_DONE = 3;
    */
@@ -2008,15 +2014,15 @@ export declare const WorkflowExecutionAction_Status_StepStatus_StepPhaseSchema: 
  */
 export declare type DateRange = Message<"service.v1.DateRange"> & {
   /**
-   * Its beginning, included. Must be set.
+   * Its start, inclusive. Must be set.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 1;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * Its end, excluded. Must be set; one that is not after the beginning holds
-   * nothing.
+   * Its end, exclusive. Must be set; a range whose end is not after its start
+   * is empty.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 2;
    */
@@ -2030,9 +2036,9 @@ export declare type DateRange = Message<"service.v1.DateRange"> & {
 export declare const DateRangeSchema: GenMessage<DateRange>;
 
 /**
- * One entry of a workflow's ledger: a delivery, an instant or a manual start, and
- * what came of it. Entries are kept for 30 days unless the server is configured
- * otherwise or the organization's policies say so.
+ * One entry of a workflow's ledger: a delivery, an instant or a manual start,
+ * with its outcome. Entries are kept for 30 days unless the server's
+ * configuration or the organization's policies set another time.
  *
  * @generated from message service.v1.WorkflowTriggerEvent
  */
@@ -2066,22 +2072,22 @@ export declare type WorkflowTriggerEvent = Message<"service.v1.WorkflowTriggerEv
   source: WorkflowTriggerEvent_Source;
 
   /**
-   * Place of the trigger in the workflow's list at that time, from 0. Unset
-   * where it concerned no single trigger.
+   * Position of the trigger in the workflow's list at that time, from 0. Unset
+   * if it concerned no single trigger.
    *
    * @generated from field: optional int32 trigger_index = 5;
    */
   triggerIndex?: number | undefined;
 
   /**
-   * What came of it.
+   * The outcome.
    *
    * @generated from field: service.v1.TriggerVerdict verdict = 6;
    */
   verdict: TriggerVerdict;
 
   /**
-   * Why, in words for people; empty where the verdict says all.
+   * The reason for people; empty if the verdict is sufficient.
    *
    * @generated from field: string reason = 7;
    */
@@ -2089,22 +2095,22 @@ export declare type WorkflowTriggerEvent = Message<"service.v1.WorkflowTriggerEv
 
   /**
    * The execution that it started, or for a duplicate the one that the first
-   * arrival started. Empty without one.
+   * arrival started. Empty if there is none.
    *
    * @generated from field: string workflow_execution_id = 8;
    */
   workflowExecutionId: string;
 
   /**
-   * The id that the sender gave the delivery, at most 256 characters. Empty
-   * for what was not delivered or bore none.
+   * The id that the sender gave the delivery, at most 256 characters. Empty if
+   * it was not a delivery or had no id.
    *
    * @generated from field: string delivery_id = 9;
    */
   deliveryId: string;
 
   /**
-   * What happened to which pull request. Unset for everything else.
+   * The pull request that the event is about. Unset for everything else.
    *
    * @generated from field: service.v1.PullRequest pull_request = 10;
    */
@@ -2159,7 +2165,7 @@ export enum WorkflowTriggerEvent_Source {
   TIME = 2,
 
   /**
-   * Something was posted to the workflow's webhook.
+   * A request was posted to the workflow's webhook.
    *
    * @generated from enum value: SOURCE_WEBHOOK = 3;
    */
@@ -2172,36 +2178,36 @@ export enum WorkflowTriggerEvent_Source {
 export declare const WorkflowTriggerEvent_SourceSchema: GenEnum<WorkflowTriggerEvent_Source>;
 
 /**
- * The phase of an execution. It goes from PENDING through RUNNING to COMPLETED;
- * cancelling it, or blocking its executor, leads through STOPPING to STOPPED, and
- * cancelling each of its actions from RUNNING or PENDING.
+ * The phase of an execution. It moves from PENDING through RUNNING to
+ * COMPLETED. Cancelling it, or blocking its executor, leads through STOPPING to
+ * STOPPED; cancelling each of its actions leads there from RUNNING or PENDING.
  *
  * @generated from enum service.v1.WorkflowExecutionPhase
  */
 export enum WorkflowExecutionPhase {
   /**
-   * No phase; as a desired phase, none was asked for.
+   * No phase; as a desired phase, none was requested.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_PHASE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It was made and no action of it has started.
+   * It was created and none of its actions has started.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_PHASE_PENDING = 1;
    */
   PENDING = 1,
 
   /**
-   * Actions of it run, or wait for their turn.
+   * Its actions run, or wait for their turn.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_PHASE_RUNNING = 2;
    */
   RUNNING = 2,
 
   /**
-   * It was asked to stop and actions of it are still ending.
+   * It was asked to stop, and some of its actions have not ended yet.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_PHASE_STOPPING = 3;
    */
@@ -2230,7 +2236,7 @@ export enum WorkflowExecutionPhase {
 
   /**
    * Every action has ended, and the report after them. Final. The conclusion
-   * says whether it went well; the execution failed if failed_action_count is
+   * says whether it succeeded; the execution failed if failed_action_count is
    * more than 0.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_PHASE_COMPLETED = 7;
@@ -2244,7 +2250,7 @@ export enum WorkflowExecutionPhase {
 export declare const WorkflowExecutionPhaseSchema: GenEnum<WorkflowExecutionPhase>;
 
 /**
- * How an execution ended, in one word.
+ * The outcome of an execution.
  *
  * @generated from enum service.v1.WorkflowExecutionConclusion
  */
@@ -2257,7 +2263,7 @@ export enum WorkflowExecutionConclusion {
   UNSPECIFIED = 0,
 
   /**
-   * It completed, and nothing of it failed. One without actions is among these.
+   * It completed without failures, or had no actions.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_CONCLUSION_SUCCEEDED = 1;
    */
@@ -2271,14 +2277,14 @@ export enum WorkflowExecutionConclusion {
   PARTIALLY_FAILED = 2,
 
   /**
-   * It failed as a whole, or every action that came to its end failed.
+   * It failed as a whole, or every action that was not stopped failed.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_CONCLUSION_FAILED = 3;
    */
   FAILED = 3,
 
   /**
-   * It was stopped before its end, whatever its actions had come to.
+   * It was stopped before its end, regardless of the results of its actions.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_CONCLUSION_STOPPED = 4;
    */
@@ -2304,8 +2310,8 @@ export enum WorkflowExecutionActionPhase {
   UNSPECIFIED = 0,
 
   /**
-   * It waits for its turn, for a runner, or for an approval that its running step
-   * asks for.
+   * It waits for its turn, for a runner, or for an approval that its current
+   * step requests.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_PENDING = 1;
    */
@@ -2319,7 +2325,7 @@ export enum WorkflowExecutionActionPhase {
   RUNNING = 2,
 
   /**
-   * It was cancelled, and its runner has not let go of it yet.
+   * It was cancelled, and its runner has not released it yet.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_STOPPING = 3;
    */
@@ -2347,7 +2353,7 @@ export enum WorkflowExecutionActionPhase {
   DELETED = 6,
 
   /**
-   * It came to its end, well or with failures. Final.
+   * It ended, successfully or with failures. Final.
    *
    * @generated from enum value: WORKFLOW_EXECUTION_ACTION_PHASE_DONE = 7;
    */
@@ -2360,7 +2366,7 @@ export enum WorkflowExecutionActionPhase {
 export declare const WorkflowExecutionActionPhaseSchema: GenEnum<WorkflowExecutionActionPhase>;
 
 /**
- * What came of a delivery, an instant or a manual start.
+ * The outcome of a delivery, an instant or a manual start.
  *
  * @generated from enum service.v1.TriggerVerdict
  */
@@ -2408,7 +2414,7 @@ export enum TriggerVerdict {
   BAD_SIGNATURE = 5,
 
   /**
-   * The server was down when the instant came, and a later one is run instead.
+   * The server was down at the instant, and a later one is run instead.
    *
    * @generated from enum value: TRIGGER_VERDICT_MISSED = 6;
    */
@@ -2423,7 +2429,8 @@ export enum TriggerVerdict {
   OVERLAP = 7,
 
   /**
-   * The start was refused, as StartWorkflow would have been; reason says why.
+   * The start was refused, as it would have been by StartWorkflow; reason says
+   * why.
    *
    * @generated from enum value: TRIGGER_VERDICT_REFUSED = 8;
    */

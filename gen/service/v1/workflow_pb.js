@@ -54,8 +54,8 @@ export const WorkflowTrigger_OverlapPolicySchema = /*@__PURE__*/
   enumDesc(file_service_v1_workflow, 0, 0);
 
 /**
- * What a time trigger does while an execution that it started before still
- * runs.
+ * What a time trigger does while an earlier execution that it started is
+ * still running.
  *
  * @generated from enum service.v1.WorkflowTrigger.OverlapPolicy
  */
@@ -391,9 +391,9 @@ export const WorkflowExecutionPhaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_workflow, 0);
 
 /**
- * The phase of an execution. It goes from PENDING through RUNNING to COMPLETED;
- * cancelling it, or blocking its executor, leads through STOPPING to STOPPED, and
- * cancelling each of its actions from RUNNING or PENDING.
+ * The phase of an execution. It moves from PENDING through RUNNING to
+ * COMPLETED. Cancelling it, or blocking its executor, leads through STOPPING to
+ * STOPPED; cancelling each of its actions leads there from RUNNING or PENDING.
  *
  * @generated from enum service.v1.WorkflowExecutionPhase
  */
@@ -407,7 +407,7 @@ export const WorkflowExecutionConclusionSchema = /*@__PURE__*/
   enumDesc(file_service_v1_workflow, 1);
 
 /**
- * How an execution ended, in one word.
+ * The outcome of an execution.
  *
  * @generated from enum service.v1.WorkflowExecutionConclusion
  */
@@ -435,7 +435,7 @@ export const TriggerVerdictSchema = /*@__PURE__*/
   enumDesc(file_service_v1_workflow, 3);
 
 /**
- * What came of a delivery, an instant or a manual start.
+ * The outcome of a delivery, an instant or a manual start.
  *
  * @generated from enum service.v1.TriggerVerdict
  */

@@ -54,15 +54,15 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
   action?: WorkflowAction | undefined;
 
   /**
-   * What is done once at the end over the outputs, without pull requests. Unset:
-   * nothing.
+   * The action that runs once at the end over the outputs, without pull
+   * requests. Unset: none.
    *
    * @generated from field: service.v1.WorkflowAction report = 5;
    */
   report?: WorkflowAction | undefined;
 
   /**
-   * Whom executions run as: the caller or a service account of the
+   * The subject that executions run as: the caller or a service account of the
    * organization. Unset or empty: the caller.
    *
    * @generated from field: optional service.v1.Subject executor = 6;
@@ -70,15 +70,15 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
   executor?: Subject | undefined;
 
   /**
-   * The agent that runs agent steps; it is looked up again for each run, and need
-   * not exist before. Empty: the default in-environment agent.
+   * The agent that runs agent steps; it is looked up for each run and need not
+   * exist yet. Empty: the default in-environment agent.
    *
    * @generated from field: string agent_id = 7;
    */
   agentId: string;
 
   /**
-   * Settings of the alternative agent; agents that do not take them ignore them.
+   * Settings of the alternative agent; other agents ignore them.
    *
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 8;
    */
@@ -92,8 +92,8 @@ export declare type CreateWorkflowRequest = Message<"service.v1.CreateWorkflowRe
   parameters: WorkflowParameter[];
 
   /**
-   * Keys and values to attach. Unset: none. failed_precondition while servers of
-   * the release before run.
+   * Keys and values to attach. Unset: none. failed_precondition while servers
+   * of the previous release run.
    *
    * @generated from field: service.v1.Annotations annotations = 1001;
    */
@@ -167,8 +167,8 @@ export declare type GetWorkflowResponse = Message<"service.v1.GetWorkflowRespons
 export declare const GetWorkflowResponseSchema: GenMessage<GetWorkflowResponse>;
 
 /**
- * The workflow to change and its new values. A field that is unset leaves the
- * stored value; name and action can be replaced and never removed.
+ * The workflow to change and its new values. A field that is unset stays
+ * unchanged; name and action can be replaced but never removed.
  *
  * @generated from message service.v1.UpdateWorkflowRequest
  */
@@ -197,8 +197,8 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
 
   /**
    * The new triggers, at most 10; they replace all stored ones. An empty list
-   * is taken as unset, except when update_mask names it, or in JSON, where an
-   * explicit [] removes every trigger by itself.
+   * counts as unset, except when update_mask names it, or in JSON, where an
+   * explicit [] by itself removes every trigger.
    *
    * @generated from field: repeated service.v1.WorkflowTrigger triggers = 4;
    */
@@ -221,9 +221,9 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
   report?: WorkflowAction | undefined;
 
   /**
-   * Whom executions run as, and whose source-control tokens they use: the
-   * caller or a service account of the organization. An empty message sets it
-   * back to the workflow's creator.
+   * The subject that executions run as, with its source-control tokens: the
+   * caller or a service account of the organization. An empty message resets it
+   * to the workflow's creator.
    *
    * @generated from field: optional service.v1.Subject executor = 7;
    */
@@ -231,39 +231,40 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
 
   /**
    * True disables the workflow: its triggers no longer start it and
-   * StartWorkflow is refused. False enables it. Executions that run are left
-   * alone.
+   * StartWorkflow is refused. False enables it. Running executions are not
+   * affected.
    *
    * @generated from field: optional bool disabled = 8;
    */
   disabled?: boolean | undefined;
 
   /**
-   * The agent that runs agent steps; it is looked up again for each run, and need
-   * not exist before. Empty means the default in-environment agent.
+   * The agent that runs agent steps; it is looked up for each run and need not
+   * exist yet. Empty means the default in-environment agent.
    *
    * @generated from field: optional string agent_id = 9;
    */
   agentId?: string | undefined;
 
   /**
-   * Settings of the alternative agent; agents that do not take them ignore
-   * them. Replaced as a whole; an empty message removes them.
+   * Settings of the alternative agent; other agents ignore them. Replaced as a
+   * whole; an empty message removes them.
    *
    * @generated from field: optional service.v1.ExtAgentSettings ext_agent_settings = 10;
    */
   extAgentSettings?: ExtAgentSettings | undefined;
 
   /**
-   * Names fields that are replaced even though the request leaves them empty:
-   * the lists of triggers and parameters are emptied, any other field is removed
-   * or goes back to its default. Fields that the request sets are replaced whether
-   * they are named or not. A path is the name of a field of this message, such as
-   * ext_agent_settings, in JSON extAgentSettings; one that goes further, into a
-   * message that is replaced as a whole, adds nothing. In JSON an explicit [],
-   * and {} for the report, have the same effect by themselves. workflow_id,
-   * update_mask, name or action while they are unset, and a path that names no
-   * field, such as one into a list, are invalid_argument.
+   * Names fields that are replaced even if the request leaves them empty: the
+   * lists of triggers and parameters are emptied; any other field is removed or
+   * reset to its default. Fields that the request sets are replaced whether
+   * they are named or not. A path is the name of a field of this message, such
+   * as ext_agent_settings, in JSON extAgentSettings; a longer path, into a
+   * message that is replaced as a whole, has no additional effect. In JSON an
+   * explicit [], and {} for the report, have the same effect by themselves. The
+   * paths workflow_id and update_mask, name and action while they are unset,
+   * and a path that names no field, such as one into a list, are rejected with
+   * invalid_argument.
    *
    * At most 64 paths of at most 256 characters each. Unset: none.
    *
@@ -272,17 +273,18 @@ export declare type UpdateWorkflowRequest = Message<"service.v1.UpdateWorkflowRe
   updateMask?: FieldMask | undefined;
 
   /**
-   * The parameters that it declares, at most 10, each key once; they replace all
-   * stored ones. An empty list is taken as unset, except when update_mask names
-   * it, or in JSON, where an explicit [] removes every declaration by itself.
+   * The parameters that it declares, at most 10, each key once; they replace
+   * all stored ones. An empty list counts as unset, except when update_mask
+   * names it, or in JSON, where an explicit [] by itself removes every
+   * declaration.
    *
    * @generated from field: repeated service.v1.WorkflowParameter parameters = 1001;
    */
   parameters: WorkflowParameter[];
 
   /**
-   * Replaces the annotations as a whole; an empty message removes them. Unset: they
-   * stay. failed_precondition while servers of the release before run.
+   * Replaces the annotations as a whole; an empty message removes them. Unset:
+   * unchanged. failed_precondition while servers of the previous release run.
    *
    * @generated from field: service.v1.Annotations annotations = 1002;
    */
@@ -302,7 +304,7 @@ export declare const UpdateWorkflowRequestSchema: GenMessage<UpdateWorkflowReque
  */
 export declare type UpdateWorkflowResponse = Message<"service.v1.UpdateWorkflowResponse"> & {
   /**
-   * The workflow as it is stored now; always set.
+   * The workflow as stored; always set.
    *
    * @generated from field: service.v1.Workflow workflow = 1;
    */
@@ -316,7 +318,7 @@ export declare type UpdateWorkflowResponse = Message<"service.v1.UpdateWorkflowR
 export declare const UpdateWorkflowResponseSchema: GenMessage<UpdateWorkflowResponse>;
 
 /**
- * The workflow to start, and what to change for this one execution.
+ * The workflow to start, and the changes for this execution.
  *
  * @generated from message service.v1.StartWorkflowRequest
  */
@@ -329,7 +331,7 @@ export declare type StartWorkflowRequest = Message<"service.v1.StartWorkflowRequ
   workflowId: string;
 
   /**
-   * Where this execution runs, in place of the context of the workflow's manual
+   * Where this execution runs, instead of the context of the workflow's manual
    * trigger: projects, repositories or agent; fromTrigger is refused. Unset
    * uses the manual trigger's context. The workflow itself is not changed.
    *
@@ -341,9 +343,9 @@ export declare type StartWorkflowRequest = Message<"service.v1.StartWorkflowRequ
    * Values for the expressions {{ .Parameters.<key> }} in task.command,
    * agent.prompt, pullRequest.title, pullRequest.description,
    * pullRequest.branch and the trigger context's agent.prompt. Values are data
-   * and never become program text. A parameter that the workflow declares with a
-   * default has that where no value is given. A key that no expression uses,
-   * declared or not, is a warning on the execution. An empty map counts as none.
+   * and never become program text. A parameter without a value uses the default
+   * that the workflow declares. A key that no expression uses, declared or not,
+   * causes a warning on the execution. An empty map counts as none.
    *
    * At most 10 pairs. Keys match ^[a-zA-Z_][a-zA-Z0-9_]*$ and have at most 128
    * characters; values have at most 8,192, none of them NUL.
@@ -380,13 +382,13 @@ export declare type StartWorkflowResponse = Message<"service.v1.StartWorkflowRes
 export declare const StartWorkflowResponseSchema: GenMessage<StartWorkflowResponse>;
 
 /**
- * What to preview: a start by hand, schedules, or both.
+ * The preview to make: of a manual start, of schedules, or of both.
  *
  * @generated from message service.v1.PreviewWorkflowRequest
  */
 export declare type PreviewWorkflowRequest = Message<"service.v1.PreviewWorkflowRequest"> & {
   /**
-   * The workflow that would be started. Empty shows only schedules.
+   * The workflow to preview the start of. Empty previews only schedules.
    *
    * @generated from field: string workflow_id = 1;
    */
@@ -401,16 +403,16 @@ export declare type PreviewWorkflowRequest = Message<"service.v1.PreviewWorkflow
   contextOverride?: WorkflowTriggerContext | undefined;
 
   /**
-   * Values of parameters, as in StartWorkflowRequest; limits too.
+   * Values of parameters, with the same limits as in StartWorkflowRequest.
    *
    * @generated from field: map<string, string> parameters = 3;
    */
   parameters: { [key: string]: string };
 
   /**
-   * Time triggers whose next instants are wanted, such as those of an editor
-   * that has not saved them, at most 10. Empty shows those of the workflow, also
-   * of one that is disabled.
+   * Time triggers to compute the next instants of, such as the unsaved ones of
+   * an editor, at most 10. Empty uses those of the workflow, even if it is
+   * disabled.
    *
    * @generated from field: repeated service.v1.WorkflowTrigger.Time schedules = 4;
    */
@@ -424,15 +426,15 @@ export declare type PreviewWorkflowRequest = Message<"service.v1.PreviewWorkflow
 export declare const PreviewWorkflowRequestSchema: GenMessage<PreviewWorkflowRequest>;
 
 /**
- * Carries what would happen.
+ * The preview.
  *
  * @generated from message service.v1.PreviewWorkflowResponse
  */
 export declare type PreviewWorkflowResponse = Message<"service.v1.PreviewWorkflowResponse"> & {
   /**
-   * What the execution would have an action for, in the order of the actions, at
-   * most 1,000. Empty for a search and where nothing can be resolved, such as
-   * without a context.
+   * The sources that the execution would have actions for, in the order of the
+   * actions, at most 1,000. Empty for a search, and when nothing can be
+   * resolved, for example without a context.
    *
    * @generated from field: repeated service.v1.PreviewWorkflowResponse.Source sources = 1;
    */
@@ -440,23 +442,23 @@ export declare type PreviewWorkflowResponse = Message<"service.v1.PreviewWorkflo
 
   /**
    * The search that the start would make at a source-control host. Unset for
-   * other contexts. A preview does not make it, since that uses the executor's
-   * token.
+   * other contexts. A preview does not make the search, because it uses the
+   * executor's token.
    *
    * @generated from field: optional service.v1.PreviewWorkflowResponse.Search search = 2;
    */
   search?: PreviewWorkflowResponse_Search | undefined;
 
   /**
-   * How many sources the limit of the workflow's actions would leave out.
+   * Number of sources that the limit of the workflow's actions would leave out.
    *
    * @generated from field: int32 left_out_count = 3;
    */
   leftOutCount: number;
 
   /**
-   * Keys of parameters that the start would need, which the request does not give
-   * and which have no default, ascending.
+   * Keys of parameters that the start would need, but that the request does not
+   * give and that have no default, ascending.
    *
    * @generated from field: repeated string missing_parameters = 4;
    */
@@ -470,7 +472,7 @@ export declare type PreviewWorkflowResponse = Message<"service.v1.PreviewWorkflo
   unusedParameters: string[];
 
   /**
-   * Why the start would be refused. Unset where it would not be, and without a
+   * Why the start would be refused. Unset if it would not be, and without a
    * workflow.
    *
    * @generated from field: optional service.v1.PreviewWorkflowResponse.Refusal refusal = 6;
@@ -478,8 +480,8 @@ export declare type PreviewWorkflowResponse = Message<"service.v1.PreviewWorkflo
   refusal?: PreviewWorkflowResponse_Refusal | undefined;
 
   /**
-   * When each schedule comes due next, in the order of the request; without
-   * schedules in it, those of the workflow's time triggers.
+   * When each schedule comes due next, in the order of the request; if the
+   * request has none, the workflow's time triggers.
    *
    * @generated from field: repeated service.v1.Workflow.NextInstants schedules = 7;
    */
@@ -493,7 +495,7 @@ export declare type PreviewWorkflowResponse = Message<"service.v1.PreviewWorkflo
 export declare const PreviewWorkflowResponseSchema: GenMessage<PreviewWorkflowResponse>;
 
 /**
- * What one action would work on.
+ * The source that one action would work on.
  *
  * @generated from message service.v1.PreviewWorkflowResponse.Source
  */
@@ -555,27 +557,27 @@ export declare type PreviewWorkflowResponse_Search = Message<"service.v1.Preview
 export declare const PreviewWorkflowResponse_SearchSchema: GenMessage<PreviewWorkflowResponse_Search>;
 
 /**
- * What StartWorkflow would answer.
+ * The error that StartWorkflow would return.
  *
  * @generated from message service.v1.PreviewWorkflowResponse.Refusal
  */
 export declare type PreviewWorkflowResponse_Refusal = Message<"service.v1.PreviewWorkflowResponse.Refusal"> & {
   /**
-   * The reason as in the error.
+   * The reason of the error.
    *
    * @generated from field: service.v1.ErrorReason reason = 1;
    */
   reason: ErrorReason;
 
   /**
-   * The sentence of the error.
+   * The message of the error.
    *
    * @generated from field: string message = 2;
    */
   message: string;
 
   /**
-   * JSON path of the field that the error names. Empty where it names none.
+   * JSON path of the field that the error names. Empty if it names none.
    *
    * @generated from field: string field = 3;
    */
@@ -694,7 +696,7 @@ export declare const ListWorkflowsRequest_FilterSchema: GenMessage<ListWorkflows
  */
 export declare type ListWorkflowsRequest_Sort = Message<"service.v1.ListWorkflowsRequest.Sort"> & {
   /**
-   * What to order by. Unspecified: by id.
+   * The field to order by. Unspecified: by id.
    *
    * @generated from field: service.v1.ListWorkflowsRequest.SortField field = 1;
    */
@@ -716,7 +718,7 @@ export declare type ListWorkflowsRequest_Sort = Message<"service.v1.ListWorkflow
 export declare const ListWorkflowsRequest_SortSchema: GenMessage<ListWorkflowsRequest_Sort>;
 
 /**
- * What workflows can be ordered by.
+ * The fields that workflows can be ordered by.
  *
  * @generated from enum service.v1.ListWorkflowsRequest.SortField
  */
@@ -736,9 +738,9 @@ export enum ListWorkflowsRequest_SortField {
   NAME = 1,
 
   /**
-   * By when an execution last came to its end, equal times by id in the same
-   * direction. Workflows of which none did come last when the order descends
-   * and first when it ascends.
+   * By when an execution last ended, equal times by id in the same direction.
+   * Workflows without an ended execution come last in descending order and
+   * first in ascending order.
    *
    * @generated from enum value: SORT_FIELD_RECENTLY_COMPLETED = 2;
    */
@@ -771,7 +773,7 @@ export declare type ListWorkflowsResponse = Message<"service.v1.ListWorkflowsRes
   workflows: Workflow[];
 
   /**
-   * How many match; only on the first page, when requested.
+   * Number of matching workflows; only on the first page, when requested.
    *
    * @generated from field: service.v1.CountResponse count = 3;
    */
@@ -798,8 +800,8 @@ export declare type DeleteWorkflowRequest = Message<"service.v1.DeleteWorkflowRe
   workflowId: string;
 
   /**
-   * Whether executions that have not ended are cancelled. False, the default,
-   * waits for their end.
+   * Whether to cancel executions that have not ended. False, the default, waits
+   * for their end.
    *
    * @generated from field: bool force = 2;
    */
@@ -813,7 +815,7 @@ export declare type DeleteWorkflowRequest = Message<"service.v1.DeleteWorkflowRe
 export declare const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest>;
 
 /**
- * Empty: the deletion is under way.
+ * Empty: the deletion is in progress.
  *
  * @generated from message service.v1.DeleteWorkflowResponse
  */
@@ -847,7 +849,7 @@ export declare type ListWorkflowExecutionsRequest = Message<"service.v1.ListWork
   filter?: ListWorkflowExecutionsRequest_Filter | undefined;
 
   /**
-   * Order of the list: `id`, the order of their start, is the one field. Unset:
+   * Order of the list; the only field is `id`, the order of their start. Unset:
    * by it descending.
    *
    * @generated from field: service.v1.Sort sort = 3;
@@ -1817,22 +1819,22 @@ export declare type ListPullRequestsResponse = Message<"service.v1.ListPullReque
 export declare const ListPullRequestsResponseSchema: GenMessage<ListPullRequestsResponse>;
 
 /**
- * Keeps and starts workflows: what runs, when, and over which repositories; and
- * returns their executions. Every operation also returns unauthenticated
- * without a valid token, permission_denied to a blocked account or to a
- * read-only token that requests a change, invalid_argument for a request that
- * violates a rule of its message, and not_found for a resource that does not
- * exist or belongs to another organization.
+ * Manages and starts workflows, which say what runs, when, and over which
+ * repositories; and returns their executions. Every operation also returns
+ * unauthenticated without a valid token, permission_denied to a blocked account
+ * or to a read-only token that requests a change, invalid_argument for a
+ * request that violates a rule of its message, and not_found for a resource
+ * that does not exist or belongs to another organization.
  *
  * @generated from service service.v1.WorkflowService
  */
 export declare const WorkflowService: GenService<{
   /**
-   * Creates a workflow and returns it, enabled. Everything is checked when it is
-   * written, as UpdateWorkflow says.
+   * Creates a workflow and returns it, enabled. Everything is checked when it
+   * is written, as in UpdateWorkflow.
    *
    * Every member and service account of the organization may call it. Errors:
-   * those of UpdateWorkflow for what the request says.
+   * those of UpdateWorkflow for the content of the request.
    *
    * @generated from rpc service.v1.WorkflowService.CreateWorkflow
    */
@@ -1854,10 +1856,9 @@ export declare const WorkflowService: GenService<{
   },
   /**
    * Updates a workflow. A field that is set replaces the stored value entirely:
-   * triggers and action are replaced, never merged. A field that is unset
-   * leaves it. Everything is checked when it is written, not when it runs, and
-   * stored in one commit or not at all. Executions that exist keep what they
-   * were started with.
+   * triggers and action are replaced, never merged. A field that is unset stays
+   * unchanged. Everything is checked when it is written, not when it runs, and
+   * stored atomically. Existing executions keep what they were started with.
    *
    * The workflow's creator and administrators of the organization may call it.
    * Errors: not_found when the workflow, or a project, environment class or
@@ -1865,18 +1866,18 @@ export declare const WorkflowService: GenService<{
    * another organization; permission_denied when the caller may not change the
    * workflow, or is no administrator and changes what the workflow does while
    * it runs as another person; invalid_argument when a cron expression does not
-   * parse or never comes due, a time zone is not known, an expression uses a
-   * parameter without a default that a time or pull-request trigger, which
-   * gives none, would need (judged when triggers, action, report or parameters
-   * change), an acceptance criterion or the pattern of an output does not
-   * compile, a parameter expression is malformed or is where it cannot be
-   * carried out, git allows no such branch name, a repository URL is none that
-   * runners clone, fromTrigger is used without a pull-request trigger, a
-   * pull-request trigger names a webhook or an integration, an agent context
-   * comes with 50 steps, the report opens a pull request, the workflow would be
-   * larger than 4 MiB and larger than before (its name, description and spec in
-   * binary form, without disabled), the executor is neither the caller nor a
-   * service account of the organization (one that stays as it was is taken), or
+   * parse or never comes due, a time zone is unknown, an expression uses a
+   * parameter without a default that a time or pull-request trigger would need,
+   * since these provide no values (judged when triggers, action, report or
+   * parameters change), an acceptance criterion or the pattern of an output
+   * does not compile, a parameter expression is malformed or is used where it
+   * is not supported, git does not allow a branch name, runners cannot clone a
+   * repository URL, fromTrigger is used without a pull-request trigger, a
+   * pull-request trigger names a webhook or an integration, an agent context is
+   * combined with 50 steps, the report opens a pull request, the workflow would
+   * be larger than 4 MiB and larger than before (its name, description and spec
+   * in binary form, without disabled), the executor is neither the caller nor a
+   * service account of the organization (an unchanged one is accepted), or
    * update_mask names no field or one that cannot be removed;
    * failed_precondition when the workflow or a project that it names is pending
    * deletion, an environment class is disabled, the service account is
@@ -1891,23 +1892,24 @@ export declare const WorkflowService: GenService<{
     output: typeof UpdateWorkflowResponseSchema;
   },
   /**
-   * Starts one execution of a workflow by hand and answers it, usually still in
-   * phase PENDING. It runs over the context of the workflow's manual trigger,
-   * or over context_override. The execution copies the workflow and never reads
-   * it again. Each call starts a new execution.
+   * Starts one execution of a workflow manually and returns it, usually still
+   * in phase PENDING. It runs over the context of the workflow's manual
+   * trigger, or over context_override. The execution copies the workflow and
+   * never reads it again. Each call starts a new execution.
    *
-   * The caller needs the permission to start the workflow and, for everything
-   * that context_override names, the permission to use it. Errors: not_found
-   * when the workflow, or something that the override names, does not exist or
-   * belongs to another organization; permission_denied without those
-   * permissions, or for an override of who is no administrator while the
-   * workflow runs as another person; invalid_argument when the override is
-   * fromTrigger, or an agent together with 50 steps, or the workflow uses a
-   * parameter that the request does not give and that has no default (the
-   * message names the place), or the parameters make it larger than 4 MiB;
+   * The caller needs permission to start the workflow and to use everything
+   * that context_override names. Errors: not_found when the workflow, or
+   * something that the override names, does not exist or belongs to another
+   * organization; permission_denied without those permissions, or for an
+   * override by a caller who is no administrator while the workflow runs as
+   * another person; invalid_argument when the override is fromTrigger, or an
+   * agent together with 50 steps, or when the workflow uses a parameter that
+   * the request does not give and that has no default (the message names the
+   * place), or when the parameters make it larger than 4 MiB;
    * failed_precondition when the workflow is disabled or pending deletion, its
-   * executor is blocked, it has no manual trigger and the request no override,
-   * or a repository selector names a host for which the executor has no token.
+   * executor is blocked, it has no manual trigger and the request has no
+   * override, or a repository selector names a host for which the executor has
+   * no token.
    *
    * @generated from rpc service.v1.WorkflowService.StartWorkflow
    */
@@ -1917,9 +1919,9 @@ export declare const WorkflowService: GenService<{
     output: typeof StartWorkflowResponseSchema;
   },
   /**
-   * Shows what StartWorkflow would do with the same request, and when time
-   * triggers come due next, and does none of it. What StartWorkflow would refuse
-   * is part of the answer (`refusal`) and no error.
+   * Previews what StartWorkflow would do with the same request, and when time
+   * triggers come due next, without doing it. If StartWorkflow would refuse the
+   * request, the response says so (`refusal`); that is not an error.
    *
    * Every member and service account of the organization may call it. Errors:
    * not_found when the workflow, or something that the override names, does not
@@ -1948,13 +1950,13 @@ export declare const WorkflowService: GenService<{
     output: typeof ListWorkflowsResponseSchema;
   },
   /**
-   * Deletes a workflow: it starts no more, spec.deleting stays true until its
-   * executions have ended, and then it is removed with them, their actions,
-   * logs and outputs. With force the executions that run are cancelled; where
-   * there is much to cancel, the rest of it after the answer. Repeating the
-   * call is harmless. The workflow's creator and administrators of the
-   * organization may call it. Errors: permission_denied for everyone else in
-   * the organization; not_found, also after the removal.
+   * Deletes a workflow. It no longer starts, and spec.deleting stays true until
+   * its executions have ended; then it is removed with its executions and their
+   * actions, logs and outputs. With force, running executions are cancelled; if
+   * there are many, some are cancelled after the response. Repeating the call
+   * is harmless. The workflow's creator and administrators of the organization
+   * may call it. Errors: permission_denied for everyone else in the
+   * organization; not_found, also after the removal.
    *
    * @generated from rpc service.v1.WorkflowService.DeleteWorkflow
    */
@@ -1989,11 +1991,11 @@ export declare const WorkflowService: GenService<{
   },
   /**
    * Cancels an execution and returns without waiting: actions that have not
-   * started never do, those that run are stopped; of many actions the rest
-   * after the answer. To cancel one that has ended, or is being stopped,
-   * changes nothing. The one who started it, the workflow's creator and
-   * administrators of the organization may call it. Errors: permission_denied
-   * for everyone else in the organization; not_found.
+   * started never start, running actions are stopped; if there are many, some
+   * are stopped after the response. Cancelling an execution that has ended, or
+   * is being stopped, changes nothing. The subject that started the execution,
+   * the workflow's creator and administrators of the organization may call it.
+   * Errors: permission_denied for everyone else in the organization; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.CancelWorkflowExecution
    */
@@ -2003,13 +2005,14 @@ export declare const WorkflowService: GenService<{
     output: typeof CancelWorkflowExecutionResponseSchema;
   },
   /**
-   * Starts an execution that does the failed actions of another again, from the
-   * same copies: steps, context and parameters, not from what the workflow says
-   * now. Actions that were stopped are not done again. Each call starts a new
-   * execution. Everyone who may start the workflow may call it. Errors:
+   * Starts an execution that retries the failed actions of another one, with
+   * the same copies of its steps, context and parameters; later changes of the
+   * workflow are not used. Stopped actions are not retried. Each call starts a
+   * new execution. Everyone who may start the workflow may call it. Errors:
    * permission_denied for everyone else in the organization; not_found;
    * failed_precondition when the execution has not ended or has no failed
-   * action, and where StartWorkflow has it for the workflow or its executor.
+   * action, and for the conditions of the workflow or its executor under which
+   * StartWorkflow returns it.
    *
    * @generated from rpc service.v1.WorkflowService.RetryFailedActions
    */
@@ -2043,9 +2046,9 @@ export declare const WorkflowService: GenService<{
     output: typeof GetWorkflowExecutionActionResponseSchema;
   },
   /**
-   * Cancels one action and returns without waiting for its runner; the others
-   * of its execution go on. To cancel one that has ended changes nothing.
-   * Everyone who may cancel the execution may call it. Errors:
+   * Cancels one action and returns without waiting for its runner; the other
+   * actions of its execution continue. Cancelling an action that has ended
+   * changes nothing. Everyone who may cancel the execution may call it. Errors:
    * permission_denied for everyone else in the organization; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.CancelWorkflowExecutionAction
@@ -2056,9 +2059,10 @@ export declare const WorkflowService: GenService<{
     output: typeof CancelWorkflowExecutionActionResponseSchema;
   },
   /**
-   * Lists what actions reported, by action id ascending; actions without outputs
-   * are left out. Every member and service account of the organization may call
-   * it. Errors: invalid_argument for a page token of another query.
+   * Lists the outputs that actions reported, by action id ascending, without
+   * actions that have none. Every member and service account of the
+   * organization may call it. Errors: invalid_argument for a page token of
+   * another query.
    *
    * @generated from rpc service.v1.WorkflowService.ListWorkflowExecutionOutputs
    */
@@ -2068,12 +2072,13 @@ export declare const WorkflowService: GenService<{
     output: typeof ListWorkflowExecutionOutputsResponseSchema;
   },
   /**
-   * Lists the pull requests that actions of workflows, and people in environments,
-   * opened, with their states at their hosts, in the order in which they were
-   * reported. Every member and service account of the organization may call it; of
-   * those that belong to no workflow it answers the ones of environments that the
-   * caller made, and all where the conversations of agent runs are open to the
-   * caller. Errors: invalid_argument for a page token of another query.
+   * Lists the pull requests that actions of workflows, and people in
+   * environments, opened, with their states at their hosts, in the order in
+   * which they were reported. Every member and service account of the
+   * organization may call it. Of the pull requests that belong to no workflow,
+   * it returns those of environments that the caller created, and all of them
+   * if the caller may read the conversations of agent runs. Errors:
+   * invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.WorkflowService.ListPullRequests
    */
@@ -2083,12 +2088,12 @@ export declare const WorkflowService: GenService<{
     output: typeof ListPullRequestsResponseSchema;
   },
   /**
-   * Streams what the steps of an action printed, step by step in their order,
-   * each from its beginning or from where the request says. With follow the
-   * stream goes on until the action ends; without, it ends with what there is.
-   * It ends too when the caller's token no longer holds or the server drains
-   * (unavailable). Every member and service account of the organization may call
-   * it. Errors: not_found.
+   * Streams the output of the steps of an action in step order, each from its
+   * beginning or from the requested offset. With follow, the stream continues
+   * until the action ends; without, it ends after the available output. It also
+   * ends when the caller's token is no longer valid or the server drains
+   * (unavailable). Every member and service account of the organization may
+   * call it. Errors: not_found.
    *
    * @generated from rpc service.v1.WorkflowService.StreamActionLogs
    */
@@ -2099,10 +2104,10 @@ export declare const WorkflowService: GenService<{
   },
   /**
    * Returns the secret that deliveries to the workflow's webhook are signed
-   * with; each call is kept in the audit trail. The workflow's creator and
+   * with; each call is recorded in the audit trail. The workflow's creator and
    * administrators of the organization may call it; while the workflow runs as
-   * another person, administrators alone. Errors: permission_denied for
-   * everyone else in the organization; not_found.
+   * another person, only administrators. Errors: permission_denied for everyone
+   * else in the organization; not_found.
    *
    * @generated from rpc service.v1.WorkflowService.GetWorkflowWebhookSecret
    */
@@ -2112,10 +2117,10 @@ export declare const WorkflowService: GenService<{
     output: typeof GetWorkflowWebhookSecretResponseSchema;
   },
   /**
-   * Makes a new webhook secret and returns it. For 24 hours the one before it
-   * verifies too; one that was replaced before that no longer does. The
-   * workflow's creator and administrators of the organization may call it;
-   * while the workflow runs as another person, administrators alone. Errors:
+   * Creates a new webhook secret and returns it. The previous secret stays
+   * valid for another 24 hours; older ones are no longer valid. The workflow's
+   * creator and administrators of the organization may call it; while the
+   * workflow runs as another person, only administrators. Errors:
    * permission_denied for everyone else in the organization; not_found;
    * failed_precondition when the workflow is pending deletion.
    *
@@ -2140,9 +2145,9 @@ export declare const WorkflowService: GenService<{
   },
   /**
    * Lists the ledger of triggers, the newest entry first: every delivery,
-   * instant and manual start, and what came of it. Every member and service
-   * account of the organization may call it. Errors: invalid_argument for a page
-   * token of another query.
+   * instant and manual start, with its outcome. Every member and service
+   * account of the organization may call it. Errors: invalid_argument for a
+   * page token of another query.
    *
    * @generated from rpc service.v1.WorkflowService.ListWorkflowTriggerEvents
    */
@@ -2152,14 +2157,14 @@ export declare const WorkflowService: GenService<{
     output: typeof ListWorkflowTriggerEventsResponseSchema;
   },
   /**
-   * Delivers an entry of the ledger again, against the workflow as it is now
-   * and past the check for duplicates, and returns the new entries. An entry of
-   * a single trigger goes to that trigger alone. A start that is refused is an
-   * entry too, and no error. The caller is the creator of what it starts.
-   * Entries with the verdict TRIGGER_VERDICT_BAD_SIGNATURE are refused, since
-   * nothing of them was kept. Everyone who may start the workflow may call it.
-   * Errors: permission_denied for everyone else in the organization; not_found;
-   * failed_precondition for such an entry.
+   * Redelivers an entry of the ledger against the workflow as it is now,
+   * without the check for duplicates, and returns the new entries. An entry of
+   * a single trigger is delivered to that trigger only. A refused start is an
+   * entry too, not an error. The caller is the creator of the executions that
+   * it starts. Entries with the verdict TRIGGER_VERDICT_BAD_SIGNATURE are
+   * refused, because their content was not stored. Everyone who may start the
+   * workflow may call it. Errors: permission_denied for everyone else in the
+   * organization; not_found; failed_precondition for such an entry.
    *
    * @generated from rpc service.v1.WorkflowService.RedeliverWorkflowTriggerEvent
    */

@@ -139,7 +139,7 @@ export const ListWorkflowsRequest_SortFieldSchema = /*@__PURE__*/
   enumDesc(file_service_v1_workflow_service, 10, 0);
 
 /**
- * What workflows can be ordered by.
+ * The fields that workflows can be ordered by.
  *
  * @generated from enum service.v1.ListWorkflowsRequest.SortField
  */
@@ -427,12 +427,12 @@ export const ListPullRequestsResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_workflow_service, 43);
 
 /**
- * Keeps and starts workflows: what runs, when, and over which repositories; and
- * returns their executions. Every operation also returns unauthenticated
- * without a valid token, permission_denied to a blocked account or to a
- * read-only token that requests a change, invalid_argument for a request that
- * violates a rule of its message, and not_found for a resource that does not
- * exist or belongs to another organization.
+ * Manages and starts workflows, which say what runs, when, and over which
+ * repositories; and returns their executions. Every operation also returns
+ * unauthenticated without a valid token, permission_denied to a blocked account
+ * or to a read-only token that requests a change, invalid_argument for a
+ * request that violates a rule of its message, and not_found for a resource
+ * that does not exist or belongs to another organization.
  *
  * @generated from service service.v1.WorkflowService
  */
