@@ -12,13 +12,13 @@ import type { ReportExecEventRequest } from "./agent_security_pb.js";
 export declare const file_service_v1_event: GenFile;
 
 /**
- * What GetAuditLog returns of an entry beyond the entry itself.
+ * Details of an entry that only GetAuditLog returns.
  *
  * @generated from message service.v1.AuditLogEntryDetails
  */
 export declare type AuditLogEntryDetails = Message<"service.v1.AuditLogEntryDetails"> & {
   /**
-   * What is set follows from the kind of the entry.
+   * The field that is set depends on the kind of the entry.
    *
    * @generated from oneof service.v1.AuditLogEntryDetails.payload
    */
@@ -46,8 +46,8 @@ export declare const AuditLogEntryDetailsSchema: GenMessage<AuditLogEntryDetails
  */
 export enum ResourceType {
   /**
-   * The kind is not stated. In a filter it matches nothing, since everything in
-   * the record has a kind.
+   * No kind. In a filter it matches nothing, since everything in the record has
+   * a kind.
    *
    * @generated from enum value: RESOURCE_TYPE_UNSPECIFIED = 0;
    */
@@ -138,7 +138,7 @@ export enum ResourceType {
   AGENT_EXECUTION = 19,
 
   /**
-   * An Agent, which the operator registers.
+   * An Agent, registered by the operator.
    *
    * @generated from enum value: RESOURCE_TYPE_AGENT = 21;
    */
@@ -222,7 +222,8 @@ export enum ResourceType {
   ROLE_ASSIGNMENT_CHANGED = 40,
 
   /**
-   * A GroupMembership. Those of a group that is deleted are not recorded one by one.
+   * A GroupMembership. Memberships of a group that is deleted are not recorded
+   * individually.
    *
    * @generated from enum value: RESOURCE_TYPE_GROUP_MEMBERSHIP_CHANGED = 41;
    */
@@ -271,7 +272,7 @@ export enum ResourceType {
   SECURITY_POLICY = 50,
 
   /**
-   * A subscription of an account, which the operator keeps.
+   * A subscription of an account, managed by the operator.
    *
    * @generated from enum value: RESOURCE_TYPE_SUBSCRIPTION = 1000;
    */
@@ -279,8 +280,8 @@ export enum ResourceType {
 
   /**
    * A token of a runner or an environment, a session or a sign-in link of a
-   * person. In what was recorded before kinds of tokens were distinguished, any
-   * token that opens the interface.
+   * person. In older records, from before token kinds were distinguished, any
+   * token that gives access to the interface.
    *
    * @generated from enum value: RESOURCE_TYPE_TOKEN = 1001;
    */
@@ -301,7 +302,7 @@ export enum ResourceType {
   PULL_REQUEST = 1003,
 
   /**
-   * An EventSubscription. What is sent to it is not recorded.
+   * An EventSubscription. Deliveries to it are not recorded.
    *
    * @generated from enum value: RESOURCE_TYPE_EVENT_SUBSCRIPTION = 1004;
    */
@@ -314,7 +315,7 @@ export enum ResourceType {
 export declare const ResourceTypeSchema: GenEnum<ResourceType>;
 
 /**
- * What an entry of the audit trail is about.
+ * The kind of an entry of the audit trail.
  *
  * @generated from enum service.v1.AuditLogEntryKind
  */
@@ -350,7 +351,7 @@ export enum AuditLogEntryKind {
   RESOURCE_CHANGE = 3,
 
   /**
-   * A credential was given out.
+   * A credential was read.
    *
    * @generated from enum value: AUDIT_LOG_ENTRY_KIND_CREDENTIAL_ACCESS = 4;
    */
@@ -371,20 +372,20 @@ export enum AuditLogEntryKind {
 export declare const AuditLogEntryKindSchema: GenEnum<AuditLogEntryKind>;
 
 /**
- * What happened to a resource.
+ * The operation on a resource.
  *
  * @generated from enum service.v1.ResourceOperation
  */
 export enum ResourceOperation {
   /**
-   * Nothing happened: the message is about the stream itself.
+   * No operation: the message is about the stream itself.
    *
    * @generated from enum value: RESOURCE_OPERATION_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The resource came into being.
+   * The resource was created.
    *
    * @generated from enum value: RESOURCE_OPERATION_CREATE = 1;
    */
@@ -398,7 +399,7 @@ export enum ResourceOperation {
   UPDATE = 2,
 
   /**
-   * The resource is gone.
+   * The resource was deleted.
    *
    * @generated from enum value: RESOURCE_OPERATION_DELETE = 3;
    */

@@ -39,7 +39,7 @@ export const AuditLogEntryKindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_event, 1);
 
 /**
- * What an entry of the audit trail is about.
+ * The kind of an entry of the audit trail.
  *
  * @generated from enum service.v1.AuditLogEntryKind
  */
@@ -53,7 +53,7 @@ export const ResourceOperationSchema = /*@__PURE__*/
   enumDesc(file_service_v1_event, 2);
 
 /**
- * What happened to a resource.
+ * The operation on a resource.
  *
  * @generated from enum service.v1.ResourceOperation
  */

@@ -57,51 +57,51 @@ export declare const ListAuditLogsRequestSchema: GenMessage<ListAuditLogsRequest
  */
 export declare type ListAuditLogsRequest_Filter = Message<"service.v1.ListAuditLogsRequest.Filter"> & {
   /**
-   * Only what one of these subjects did. At most 25 ids.
+   * Only actions of these subjects. At most 25 ids.
    *
    * @generated from field: repeated string actor_ids = 1;
    */
   actorIds: string[];
 
   /**
-   * Only what subjects of one of these kinds did. PRINCIPAL_UNSPECIFIED means
-   * the operator and the server itself. At most 25 entries.
+   * Only actions of subjects of these kinds. PRINCIPAL_UNSPECIFIED means the
+   * operator and the server itself. At most 25 entries.
    *
    * @generated from field: repeated service.v1.Principal actor_principals = 2;
    */
   actorPrincipals: Principal[];
 
   /**
-   * Only what was done to one of these resources. At most 25 ids.
+   * Only actions on these resources. At most 25 ids.
    *
    * @generated from field: repeated string subject_ids = 3;
    */
   subjectIds: string[];
 
   /**
-   * Only what was done to resources of one of these kinds. At most 25 entries.
+   * Only actions on resources of these kinds. At most 25 entries.
    *
    * @generated from field: repeated service.v1.ResourceType subject_types = 4;
    */
   subjectTypes: ResourceType[];
 
   /**
-   * Only what happened at this time or later.
+   * Only entries from this time on, inclusive.
    *
    * @generated from field: optional google.protobuf.Timestamp from = 5;
    */
   from?: Timestamp | undefined;
 
   /**
-   * Only what happened before this time.
+   * Only entries before this time, exclusive.
    *
    * @generated from field: optional google.protobuf.Timestamp to = 6;
    */
   to?: Timestamp | undefined;
 
   /**
-   * Only entries with one of these actions, named in full as entries name them.
-   * A name that nothing bears matches nothing. At most 25, each of 1 to 128
+   * Only entries with one of these actions, by the full names that entries
+   * use. An unknown name matches nothing. At most 25, each of 1 to 128
    * characters.
    *
    * @generated from field: repeated string actions = 1000;
@@ -122,7 +122,7 @@ export declare const ListAuditLogsRequest_FilterSchema: GenMessage<ListAuditLogs
  */
 export declare type ListAuditLogsResponse = Message<"service.v1.ListAuditLogsResponse"> & {
   /**
-   * The entries of this page, in the order that was asked for.
+   * The entries of this page, in the requested order.
    *
    * @generated from field: repeated service.v1.ListAuditLogsResponse.AuditLogEntry entries = 1;
    */
@@ -144,8 +144,8 @@ export declare const ListAuditLogsResponseSchema: GenMessage<ListAuditLogsRespon
 
 /**
  * One entry of an organization's audit trail: who did what to which resource.
- * Entries are written in the same commit as what they record, and are never
- * changed or removed.
+ * Entries are written in the same commit as the change that they record, and
+ * are never changed or removed.
  *
  * @generated from message service.v1.ListAuditLogsResponse.AuditLogEntry
  */
@@ -158,24 +158,24 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
   id: string;
 
   /**
-   * Id of who did it; for the operator `operator:` and the name of the operating
-   * system's user who ran the command that `action` names, without a name in
-   * entries of earlier releases. Empty when the server itself did: `action` then
-   * names the job.
+   * Id of the actor. For the operator, `operator:` and the name of the
+   * operating system's user who ran the command that `action` names; entries
+   * of earlier releases have no name. Empty for the server itself; `action`
+   * then names the job.
    *
    * @generated from field: string actor_id = 2;
    */
   actorId: string;
 
   /**
-   * Kind of who did it. Unspecified when the operator or the server itself did.
+   * Kind of the actor. Unspecified for the operator or the server itself.
    *
    * @generated from field: service.v1.Principal actor_principal = 3;
    */
   actorPrincipal: Principal;
 
   /**
-   * Id of the resource that it was done to, which may be gone by now.
+   * Id of the resource, which may have been deleted since.
    *
    * @generated from field: string subject_id = 4;
    */
@@ -189,9 +189,9 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
   subjectType: ResourceType;
 
   /**
-   * What was done: the full name of an operation, such as
-   * `service.v1.ProjectService/CreateProject`, or the name of a command or job;
-   * of approvals what became of them: `approval/asked`, `approval/approved`,
+   * The action: the full name of an operation, such as
+   * `service.v1.ProjectService/CreateProject`, or the name of a command or
+   * job; for approvals their outcome: `approval/asked`, `approval/approved`,
    * `approval/denied`, `approval/expired` and `approval/cancelled`.
    *
    * @generated from field: string action = 6;
@@ -206,7 +206,7 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
   createdAt?: Timestamp | undefined;
 
   /**
-   * What the entry is about.
+   * The kind of the entry.
    *
    * @generated from field: service.v1.AuditLogEntryKind kind = 8;
    */
@@ -220,33 +220,33 @@ export declare type ListAuditLogsResponse_AuditLogEntry = Message<"service.v1.Li
   organizationId: string;
 
   /**
-   * Place of the entry in the organization's record: numbers ascend from 1, and
-   * the event of the same change has the same number.
+   * Position of the entry in the organization's record: numbers ascend from
+   * 1, and the event of the same change has the same number.
    *
    * @generated from field: int64 sequence = 1001;
    */
   sequence: bigint;
 
   /**
-   * Why it was done, in the actor's words; empty for operations that ask for no
-   * reason.
+   * The reason, in the actor's words; empty for operations that do not ask
+   * for one.
    *
    * @generated from field: string reason = 1002;
    */
   reason: string;
 
   /**
-   * What changed in the resource, by `path` ascending. Empty when nothing did,
-   * as when a credential is read.
+   * The changes to the resource, by `path` ascending. Empty if there are
+   * none, for example when a credential is read.
    *
    * @generated from field: repeated service.v1.ListAuditLogsResponse.AuditLogEntry.Change changes = 1003;
    */
   changes: ListAuditLogsResponse_AuditLogEntry_Change[];
 
   /**
-   * Keyed hash over this entry and the hash of the one before it, 32 bytes. Only
-   * the server can compute it; a copy that is kept elsewhere shows later that
-   * nothing up to this entry was altered.
+   * Keyed hash over this entry and the hash of the previous one, 32 bytes.
+   * Only the server can compute it; a copy stored elsewhere can later prove
+   * that nothing up to this entry was altered.
    *
    * @generated from field: bytes hash = 1004;
    */
@@ -266,8 +266,8 @@ export declare const ListAuditLogsResponse_AuditLogEntrySchema: GenMessage<ListA
  */
 export declare type ListAuditLogsResponse_AuditLogEntry_Change = Message<"service.v1.ListAuditLogsResponse.AuditLogEntry.Change"> & {
   /**
-   * Path of the value in the resource, in JSON names joined by dots. Lists are
-   * given as wholes.
+   * Path of the value in the resource, in JSON names joined by dots. Lists
+   * appear as a whole.
    *
    * @generated from field: string path = 1;
    */
@@ -330,7 +330,7 @@ export declare type GetAuditLogResponse = Message<"service.v1.GetAuditLogRespons
   entry?: ListAuditLogsResponse_AuditLogEntry | undefined;
 
   /**
-   * More of what changed. Unset for entries that have all of it.
+   * Further details. Unset for entries without them.
    *
    * @generated from field: service.v1.AuditLogEntryDetails details = 2;
    */
@@ -344,19 +344,19 @@ export declare type GetAuditLogResponse = Message<"service.v1.GetAuditLogRespons
 export declare const GetAuditLogResponseSchema: GenMessage<GetAuditLogResponse>;
 
 /**
- * Which events to stream.
+ * The events to stream.
  *
  * @generated from message service.v1.WatchEventsRequest
  */
 export declare type WatchEventsRequest = Message<"service.v1.WatchEventsRequest"> & {
   /**
-   * Where the events happen. Unset: in the whole organization.
+   * The scope of the events. Unset: the whole organization.
    *
    * @generated from oneof service.v1.WatchEventsRequest.scope
    */
   scope: {
     /**
-     * In the whole organization, whatever the value.
+     * The whole organization, whatever the value.
      *
      * @generated from field: bool organization = 1;
      */
@@ -364,7 +364,7 @@ export declare type WatchEventsRequest = Message<"service.v1.WatchEventsRequest"
     case: "organization";
   } | {
     /**
-     * In one environment: the environment itself and the agent executions in it.
+     * One environment: the environment itself and the agent executions in it.
      *
      * @generated from field: string environment_id = 2;
      */
@@ -380,9 +380,9 @@ export declare type WatchEventsRequest = Message<"service.v1.WatchEventsRequest"
   resourceTypeFilters: WatchEventsRequest_ResourceTypeFilter[];
 
   /**
-   * The sequence number after which the stream begins, at least 0: that of the
-   * last message that the caller has. 0: from the beginning of what is kept.
-   * Unset: only what happens from now on.
+   * The sequence number after which the stream starts, at least 0: that of the
+   * last message that the caller has. 0: from the oldest stored event. Unset:
+   * only new events.
    *
    * @generated from field: optional int64 after_sequence = 1000;
    */
@@ -418,8 +418,8 @@ export declare type WatchEventsRequest_ResourceTypeFilter = Message<"service.v1.
 
   /**
    * Only events of resources that one of these subjects created. Matches no
-   * event of a resource without a creator, and none that was recorded before
-   * events knew the creator. At most 25 ids.
+   * event of a resource without a creator, and no event recorded before
+   * events included the creator. At most 25 ids.
    *
    * @generated from field: repeated string creator_ids = 3;
    */
@@ -433,17 +433,18 @@ export declare type WatchEventsRequest_ResourceTypeFilter = Message<"service.v1.
 export declare const WatchEventsRequest_ResourceTypeFilterSchema: GenMessage<WatchEventsRequest_ResourceTypeFilter>;
 
 /**
- * One message of the stream: a resource of the organization changed. What it is
- * now is to be read from the resource itself. Events are kept for 30 days unless
- * the server is configured otherwise or the organization's policies say so. A message with the operation unspecified
- * is about the stream itself: it names the organization as its resource, and
- * clients that do not know its fields skip it.
+ * One message of the stream: a resource of the organization changed. Read its
+ * current state from the resource itself. Events are kept for 30 days unless
+ * the server's configuration or the organization's policies set another time. A
+ * message with an unspecified operation is about the stream itself: it names
+ * the organization as its resource, and clients that do not know its fields
+ * skip it.
  *
  * @generated from message service.v1.WatchEventsResponse
  */
 export declare type WatchEventsResponse = Message<"service.v1.WatchEventsResponse"> & {
   /**
-   * What happened; unspecified in a message about the stream itself.
+   * The operation; unspecified in a message about the stream itself.
    *
    * @generated from field: service.v1.ResourceOperation operation = 1;
    */
@@ -464,27 +465,27 @@ export declare type WatchEventsResponse = Message<"service.v1.WatchEventsRespons
   resourceId: string;
 
   /**
-   * How far the stream has come: the place of the event in the organization's
-   * record, or in a message about the stream itself the number up to which
-   * everything was sent or left out. Numbers ascend from message to message. Those
-   * between two messages belong to events that the caller may not read or did not
-   * ask for. A client that resumes after this number misses nothing. A stream that
-   * has left out 100 numbers reports how far it has come, and so does one that
-   * has caught up with what happened before it began.
+   * The progress of the stream: the position of the event in the organization's
+   * record, or, in a message about the stream itself, the number up to which
+   * everything was sent or skipped. Numbers ascend from message to message.
+   * Those in between belong to events that the caller may not read or did not
+   * request. A client that resumes after this number misses nothing. The stream
+   * reports its progress after it has skipped 100 numbers, and when it has
+   * caught up with the events before its start.
    *
    * @generated from field: int64 sequence = 1000;
    */
   sequence: bigint;
 
   /**
-   * When it happened; unset in a message about the stream itself.
+   * When the operation happened; unset in a message about the stream itself.
    *
    * @generated from field: google.protobuf.Timestamp at = 1001;
    */
   at?: Timestamp | undefined;
 
   /**
-   * Set when events that the stream should have sent here are no longer kept.
+   * Set when events that should have been sent here are no longer stored.
    *
    * @generated from field: service.v1.WatchEventsResponse.HistoryPruned history_pruned = 1002;
    */
@@ -498,17 +499,18 @@ export declare type WatchEventsResponse = Message<"service.v1.WatchEventsRespons
 export declare const WatchEventsResponseSchema: GenMessage<WatchEventsResponse>;
 
 /**
- * A gap in the stream: events after the last one that the caller has, or after
- * number 0, were removed before they were sent, so that what it knows of the
- * resources may be out of date. The stream goes on after the gap. Sent whatever
- * the filter is, since nobody knows any longer what was removed.
+ * A gap in the stream: events after the last one that the caller has, or
+ * after number 0, were removed before they were sent, so the caller's
+ * knowledge of the resources may be outdated. The stream continues after the
+ * gap. Sent regardless of filters, since it is no longer known what was
+ * removed.
  *
  * @generated from message service.v1.WatchEventsResponse.HistoryPruned
  */
 export declare type WatchEventsResponse_HistoryPruned = Message<"service.v1.WatchEventsResponse.HistoryPruned"> & {
   /**
-   * Sequence number of the oldest event that is kept; when none is, the number
-   * that the next event will have at the earliest.
+   * Sequence number of the oldest stored event; if there is none, the lowest
+   * number that the next event can have.
    *
    * @generated from field: int64 oldest_sequence = 1;
    */
@@ -522,7 +524,7 @@ export declare type WatchEventsResponse_HistoryPruned = Message<"service.v1.Watc
 export declare const WatchEventsResponse_HistoryPrunedSchema: GenMessage<WatchEventsResponse_HistoryPruned>;
 
 /**
- * Reports what happened in the caller's organization. Every operation returns
+ * Reports the events of the caller's organization. Every operation returns
  * unauthenticated without a valid token, permission_denied to a blocked
  * account, and invalid_argument when the request violates a rule of its
  * message. Ids are accepted in either letter case and returned in lower case.
@@ -531,10 +533,10 @@ export declare const WatchEventsResponse_HistoryPrunedSchema: GenMessage<WatchEv
  */
 export declare const EventService: GenService<{
   /**
-   * Lists the audit trail of the organization, the newest entry first unless the
-   * request sorts otherwise. Pages never repeat or leave out an entry while others
-   * are added. Callable by administrators of the organization. Errors:
-   * permission_denied to everybody else; invalid_argument for a page token of
+   * Lists the audit trail of the organization, the newest entry first unless
+   * the request sorts otherwise. Pages never repeat or omit an entry while
+   * others are added. Callable by administrators of the organization. Errors:
+   * permission_denied to everyone else; invalid_argument for a page token of
    * another query and for a field that the trail is not sorted by.
    *
    * @generated from rpc service.v1.EventService.ListAuditLogs
@@ -546,8 +548,8 @@ export declare const EventService: GenService<{
   },
   /**
    * Returns one entry of the audit trail of the organization. Callable by
-   * administrators of the organization. Errors: permission_denied to everybody
-   * else; not_found for an entry that the organization's trail does not have.
+   * administrators of the organization. Errors: permission_denied to everyone
+   * else; not_found for an entry that is not in the organization's trail.
    *
    * @generated from rpc service.v1.EventService.GetAuditLog
    */
@@ -558,17 +560,17 @@ export declare const EventService: GenService<{
   },
   /**
    * Streams the events of the organization in the order of their sequence, each
-   * once, soon after the change that it reports is durable. The stream goes on
-   * until the caller ends it, until its token no longer holds, or until the server
-   * drains (unavailable); a client that kept the last sequence number resumes
-   * after it. Callable by members and service accounts of the organization, who
-   * receive the events of what they may read when the event is sent: right after
-   * a right is lost, its events are no longer sent. Numbers of events that the
-   * caller may not read, or that the request does not ask for, are left out and
-   * are no gaps: only `history_pruned` reports a gap. Errors: invalid_argument
-   * when `after_sequence` is a number that the organization's record has not
-   * reached; not_found for an environment that the organization does not have;
-   * resource_exhausted when too many streams are open.
+   * once, soon after the change that it reports is durable. The stream
+   * continues until the caller ends it, its token is no longer valid, or the
+   * server drains (unavailable); a client that kept the last sequence number
+   * resumes after it. Callable by members and service accounts of the
+   * organization. They receive the events of what they may read when the event
+   * is sent; as soon as they lose a permission, its events are no longer sent.
+   * Events that the caller may not read or did not request are skipped, and
+   * skipped numbers are not gaps: only `history_pruned` reports a gap. Errors:
+   * invalid_argument when `after_sequence` is a number that the organization's
+   * record has not reached; not_found for an environment that the organization
+   * does not have; resource_exhausted when too many streams are open.
    *
    * @generated from rpc service.v1.EventService.WatchEvents
    */

@@ -93,7 +93,7 @@ export const WatchEventsResponse_HistoryPrunedSchema = /*@__PURE__*/
   messageDesc(file_service_v1_event_service, 5, 0);
 
 /**
- * Reports what happened in the caller's organization. Every operation returns
+ * Reports the events of the caller's organization. Every operation returns
  * unauthenticated without a valid token, permission_denied to a blocked
  * account, and invalid_argument when the request violates a rule of its
  * message. Ids are accepted in either letter case and returned in lower case.

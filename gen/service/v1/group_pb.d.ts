@@ -149,8 +149,8 @@ export declare type GroupMembership = Message<"service.v1.GroupMembership"> & {
 export declare const GroupMembershipSchema: GenMessage<GroupMembership>;
 
 /**
- * That the members of a group have a role on one resource: a workflow, a project
- * or an agent run. It ends with the group and with the resource.
+ * The role of a group's members on one resource: a workflow, a project or an
+ * agent run. It is removed with the group and with the resource.
  *
  * @generated from message service.v1.RoleAssignment
  */
@@ -206,7 +206,7 @@ export declare type RoleAssignment = Message<"service.v1.RoleAssignment"> & {
   creator?: Subject | undefined;
 
   /**
-   * When the assignment was made.
+   * When the assignment was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */

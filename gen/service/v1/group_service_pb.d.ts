@@ -30,14 +30,14 @@ export declare type CreateGroupRequest = Message<"service.v1.CreateGroupRequest"
 
   /**
    * Name of the group, 3 to 80 characters without control characters; unique in
-   * the organization without regard to letter case.
+   * the organization, ignoring letter case.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * What the group is for; empty by default. At most 255 characters.
+   * Description of the group; empty by default. At most 255 characters.
    *
    * @generated from field: string description = 3;
    */
@@ -84,7 +84,7 @@ export declare const CreateGroupResponseSchema: GenMessage<CreateGroupResponse>;
  */
 export declare type GetGroupRequest = Message<"service.v1.GetGroupRequest"> & {
   /**
-   * Deprecated: use `id`. Id of the group, where `group` names none.
+   * Deprecated: use `id`. Id of the group, if `group` is not set.
    *
    * @generated from field: string group_id = 1 [deprecated = true];
    * @deprecated
@@ -92,7 +92,7 @@ export declare type GetGroupRequest = Message<"service.v1.GetGroupRequest"> & {
   groupId: string;
 
   /**
-   * How the group is named. Must be set, unless `group_id` is.
+   * The group. Must be set, unless `group_id` is.
    *
    * @generated from oneof service.v1.GetGroupRequest.group
    */
@@ -106,7 +106,7 @@ export declare type GetGroupRequest = Message<"service.v1.GetGroupRequest"> & {
     case: "id";
   } | {
     /**
-     * Name of the group; letter case is disregarded. 3 to 80 characters.
+     * Name of the group, ignoring letter case. 3 to 80 characters.
      *
      * @generated from field: string name = 3;
      */
@@ -198,15 +198,16 @@ export declare type ListGroupsRequest_Filter = Message<"service.v1.ListGroupsReq
   systemManaged?: boolean | undefined;
 
   /**
-   * Only groups of one share, of which there are none, or only others.
+   * Whether to return only groups of one share, which do not exist, or only
+   * other groups.
    *
    * @generated from field: optional bool direct_share = 4;
    */
   directShare?: boolean | undefined;
 
   /**
-   * Only groups that a resource is not shared with; none for a resource that the
-   * caller may not read.
+   * Only groups that a resource is not shared with; none for a resource that
+   * the caller may not read.
    *
    * @generated from field: service.v1.ListGroupsRequest.Filter.ExcludeAssignedToResource exclude_assigned_to_resource = 5;
    */
@@ -275,7 +276,8 @@ export declare type ListGroupsResponse = Message<"service.v1.ListGroupsResponse"
 export declare const ListGroupsResponseSchema: GenMessage<ListGroupsResponse>;
 
 /**
- * What to set of a group. Name and description are set, also an empty one.
+ * The new values of a group. Name and description are always set, even if
+ * empty.
  *
  * @generated from message service.v1.UpdateGroupRequest
  */
@@ -289,22 +291,22 @@ export declare type UpdateGroupRequest = Message<"service.v1.UpdateGroupRequest"
 
   /**
    * Name of the group, 3 to 80 characters without control characters; unique in
-   * the organization without regard to letter case.
+   * the organization, ignoring letter case.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * What the group is for. At most 255 characters.
+   * Description of the group. At most 255 characters.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Replaces the annotations as a whole; an empty message removes them. Unset: they
-   * stay.
+   * Replaces the annotations as a whole; an empty message removes them. Unset:
+   * unchanged.
    *
    * @generated from field: service.v1.Annotations annotations = 1000;
    */
@@ -372,7 +374,7 @@ export declare type DeleteGroupResponse = Message<"service.v1.DeleteGroupRespons
 export declare const DeleteGroupResponseSchema: GenMessage<DeleteGroupResponse>;
 
 /**
- * Who is to be a member of which group.
+ * The member to add, and the group.
  *
  * @generated from message service.v1.CreateMembershipRequest
  */
@@ -405,7 +407,7 @@ export declare const CreateMembershipRequestSchema: GenMessage<CreateMembershipR
  */
 export declare type CreateMembershipResponse = Message<"service.v1.CreateMembershipResponse"> & {
   /**
-   * The membership, also one that existed before.
+   * The membership, whether new or existing.
    *
    * @generated from field: service.v1.GroupMembership member = 1;
    */
@@ -583,7 +585,7 @@ export declare type ListMembershipsResponse = Message<"service.v1.ListMembership
 export declare const ListMembershipsResponseSchema: GenMessage<ListMembershipsResponse>;
 
 /**
- * Which resource to share with which group.
+ * The resource to share, and the group.
  *
  * @generated from message service.v1.CreateRoleAssignmentRequest
  */
@@ -631,7 +633,7 @@ export declare const CreateRoleAssignmentRequestSchema: GenMessage<CreateRoleAss
  */
 export declare type CreateRoleAssignmentResponse = Message<"service.v1.CreateRoleAssignmentResponse"> & {
   /**
-   * The assignment, also one that existed before.
+   * The assignment, whether new or existing.
    *
    * @generated from field: service.v1.RoleAssignment role_assignment = 1;
    */
@@ -645,7 +647,7 @@ export declare type CreateRoleAssignmentResponse = Message<"service.v1.CreateRol
 export declare const CreateRoleAssignmentResponseSchema: GenMessage<CreateRoleAssignmentResponse>;
 
 /**
- * What to set of an assignment.
+ * The new values of an assignment.
  *
  * @generated from message service.v1.UpdateRoleAssignmentRequest
  */
@@ -813,8 +815,9 @@ export declare const GroupService: GenService<{
     output: typeof CreateGroupResponseSchema;
   },
   /**
-   * Returns a group, by its id or its name. Callable by every member and service
-   * account of the organization. Errors: invalid_argument when none is named.
+   * Returns a group, by its id or its name. Callable by every member and
+   * service account of the organization. Errors: invalid_argument when neither
+   * is given.
    *
    * @generated from rpc service.v1.GroupService.GetGroup
    */
@@ -838,8 +841,8 @@ export declare const GroupService: GenService<{
   /**
    * Sets name and description of a group. Callable by administrators of the
    * organization. Errors: permission_denied for its other members;
-   * already_exists when another group has the name; failed_precondition for
-   * another name of a system-managed group.
+   * already_exists when another group has the name; failed_precondition for a
+   * new name of a system-managed group.
    *
    * @generated from rpc service.v1.GroupService.UpdateGroup
    */
@@ -849,9 +852,10 @@ export declare const GroupService: GenService<{
     output: typeof UpdateGroupResponseSchema;
   },
   /**
-   * Deletes a group with its memberships; what it gave its members they lose at
-   * once. Callable by administrators of the organization. Errors:
-   * permission_denied for its other members; not_found, also on a repetition.
+   * Deletes a group with its memberships; its members immediately lose the
+   * permissions that it gave them. Callable by administrators of the
+   * organization. Errors: permission_denied for its other members; not_found,
+   * also for a repeated call.
    *
    * @generated from rpc service.v1.GroupService.DeleteGroup
    */
@@ -861,12 +865,12 @@ export declare const GroupService: GenService<{
     output: typeof DeleteGroupResponseSchema;
   },
   /**
-   * Adds a user or service account to a group; for one that is a member already,
-   * returns the membership. Callable by administrators of the organization.
+   * Adds a user or service account to a group and returns the membership, or
+   * returns the existing one. Callable by administrators of the organization.
    * Errors: permission_denied for its other members; not_found, also when the
-   * subject is no member of the organization; invalid_argument for another
-   * principal; failed_precondition for a system-managed group;
-   * failed_precondition when the group has 10,000 members.
+   * subject is not a member of the organization; invalid_argument for another
+   * principal; failed_precondition for a system-managed group, and when the
+   * group already has 10,000 members.
    *
    * @generated from rpc service.v1.GroupService.CreateMembership
    */
@@ -876,10 +880,10 @@ export declare const GroupService: GenService<{
     output: typeof CreateMembershipResponseSchema;
   },
   /**
-   * Takes a member out of its group. Callable by administrators of the
+   * Removes a member from its group. Callable by administrators of the
    * organization. Errors: permission_denied for its other members;
-   * failed_precondition for a system-managed group; not_found, also on a
-   * repetition.
+   * failed_precondition for a system-managed group; not_found, also for a
+   * repeated call.
    *
    * @generated from rpc service.v1.GroupService.DeleteMembership
    */
@@ -913,13 +917,14 @@ export declare const GroupService: GenService<{
     output: typeof ListMembershipsResponseSchema;
   },
   /**
-   * Shares a resource with a group; where the group has the same role on it
-   * already, returns that assignment. Callable by who made the resource, by those
-   * with RESOURCE_ROLE_ADMIN on it and by administrators of the organization.
-   * Errors: permission_denied for others; not_found, also for an agent run that
-   * the caller may not read; already_exists when the group has another role on
-   * the resource; failed_precondition when the resource is shared with 25 groups,
-   * or is an agent run and the organization's conversation sharing policy is
+   * Shares a resource with a group and returns the assignment; returns the
+   * existing one if the group already has the same role on the resource.
+   * Callable by the creator of the resource, by those with RESOURCE_ROLE_ADMIN
+   * on it and by administrators of the organization. Errors: permission_denied
+   * for others; not_found, also for an agent run that the caller may not read;
+   * already_exists when the group has another role on the resource;
+   * failed_precondition when the resource is shared with 25 groups, or is an
+   * agent run and the organization's conversation sharing policy is
    * CONVERSATION_SHARING_POLICY_DISABLED.
    *
    * @generated from rpc service.v1.GroupService.CreateRoleAssignment
@@ -930,10 +935,10 @@ export declare const GroupService: GenService<{
     output: typeof CreateRoleAssignmentResponseSchema;
   },
   /**
-   * Sets the role of an assignment. Callable by who made the resource, by those
-   * with RESOURCE_ROLE_ADMIN on it and by administrators of the organization.
-   * Errors: permission_denied for others; not_found, also for an assignment on an
-   * agent run that the caller may not read.
+   * Sets the role of an assignment. Callable by the creator of the resource, by
+   * those with RESOURCE_ROLE_ADMIN on it and by administrators of the
+   * organization. Errors: permission_denied for others; not_found, also for an
+   * assignment on an agent run that the caller may not read.
    *
    * @generated from rpc service.v1.GroupService.UpdateRoleAssignment
    */
@@ -943,10 +948,11 @@ export declare const GroupService: GenService<{
     output: typeof UpdateRoleAssignmentResponseSchema;
   },
   /**
-   * Ends the sharing of a resource with a group; what it gave its members they
-   * lose at once. Callable by who made the resource, by those with
-   * RESOURCE_ROLE_ADMIN on it and by administrators of the organization. Errors:
-   * permission_denied for others; not_found, also on a repetition.
+   * Stops sharing a resource with a group; the group's members immediately lose
+   * the permissions that the assignment gave them. Callable by the creator of
+   * the resource, by those with RESOURCE_ROLE_ADMIN on it and by administrators
+   * of the organization. Errors: permission_denied for others; not_found, also
+   * for a repeated call.
    *
    * @generated from rpc service.v1.GroupService.DeleteRoleAssignment
    */
@@ -956,10 +962,10 @@ export declare const GroupService: GenService<{
     output: typeof DeleteRoleAssignmentResponseSchema;
   },
   /**
-   * Lists with which groups a resource is shared, by the id of the assignment
-   * ascending. Callable by every member and service account that may read the
-   * resource. Errors: not_found, also for an agent run that the caller may not
-   * read; invalid_argument for a page token of another query.
+   * Lists the groups that a resource is shared with, by the id of the
+   * assignment ascending. Callable by every member and service account that may
+   * read the resource. Errors: not_found, also for an agent run that the caller
+   * may not read; invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.GroupService.ListRoleAssignments
    */

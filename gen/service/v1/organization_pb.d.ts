@@ -16,8 +16,8 @@ import type { ApprovalDeciders, ToolKind } from "./approval_pb.js";
 export declare const file_service_v1_organization: GenFile;
 
 /**
- * A group of members with resources of its own, which no other organization
- * sees.
+ * A group of members with separate resources, which no other organization can
+ * see.
  *
  * @generated from message service.v1.Organization
  */
@@ -44,15 +44,16 @@ export declare type Organization = Message<"service.v1.Organization"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the organization last changed; its members, policies and resources do
-   * not count.
+   * When the organization last changed, not counting changes of its members,
+   * policies and resources.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 4;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * Whose verified mail addresses join by the organization's id. Unset: nobody's.
+   * The domains whose verified mail addresses may join by the organization's
+   * id. Unset: none.
    *
    * @generated from field: service.v1.InviteDomains invite_domains = 1000;
    */
@@ -66,7 +67,7 @@ export declare type Organization = Message<"service.v1.Organization"> & {
 export declare const OrganizationSchema: GenMessage<Organization>;
 
 /**
- * The mail domains whose verified addresses join an organization by its id.
+ * The mail domains whose verified addresses may join an organization by its id.
  *
  * @generated from message service.v1.InviteDomains
  */
@@ -86,43 +87,43 @@ export declare type InviteDomains = Message<"service.v1.InviteDomains"> & {
 export declare const InviteDomainsSchema: GenMessage<InviteDomains>;
 
 /**
- * What lets accounts join an organization that know it. An organization has one
- * at a time.
+ * An invite that lets accounts join an organization. An organization has one at
+ * a time.
  *
  * @generated from message service.v1.OrganizationInvite
  */
 export declare type OrganizationInvite = Message<"service.v1.OrganizationInvite"> & {
   /**
-   * What an account joins with: a secret, random (UUID version 4), and kept as a
-   * hash and sealed.
+   * The secret to join with, random (UUID version 4), stored as a hash and
+   * encrypted.
    *
    * @generated from field: string invite_id = 1;
    */
   inviteId: string;
 
   /**
-   * The role of those who join with it.
+   * The role of accounts that join with it.
    *
    * @generated from field: service.v1.OrganizationRole role = 1000;
    */
   role: OrganizationRole;
 
   /**
-   * How many accounts may join with it.
+   * Maximum number of accounts that may join with it.
    *
    * @generated from field: int32 max_uses = 1001;
    */
   maxUses: number;
 
   /**
-   * How many have.
+   * Number of accounts that have joined with it.
    *
    * @generated from field: int32 uses = 1002;
    */
   uses: number;
 
   /**
-   * From when on nobody joins with it.
+   * When the invite expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 1003;
    */
@@ -136,8 +137,8 @@ export declare type OrganizationInvite = Message<"service.v1.OrganizationInvite"
 export declare const OrganizationInviteSchema: GenMessage<OrganizationInvite>;
 
 /**
- * An account's membership in one organization. Its id is that of the user: the
- * subject that acts and is named as creator there.
+ * An account's membership in one organization. Its id is the user's id: the
+ * user is the subject that acts and is recorded as creator there.
  *
  * @generated from message service.v1.OrganizationMember
  */
@@ -150,7 +151,7 @@ export declare type OrganizationMember = Message<"service.v1.OrganizationMember"
   userId: string;
 
   /**
-   * What the member may do; of one that left, what it might.
+   * The role of the member; for one that left, its last role.
    *
    * @generated from field: service.v1.OrganizationRole role = 2;
    */
@@ -192,8 +193,8 @@ export declare type OrganizationMember = Message<"service.v1.OrganizationMember"
   status: UserStatus;
 
   /**
-   * How the person signs in: `token` for an account that was made on the command
-   * line of the server.
+   * How the person signs in: `token` for an account that was created on the
+   * command line of the server.
    *
    * @generated from field: string login_provider = 8;
    */
@@ -207,9 +208,9 @@ export declare type OrganizationMember = Message<"service.v1.OrganizationMember"
 export declare const OrganizationMemberSchema: GenMessage<OrganizationMember>;
 
 /**
- * What an organization allows. Each organization has exactly one set of
+ * The policies of an organization. Each organization has exactly one set of
  * policies, from its creation on. Fields that are marked required are always
- * answered, with their default where nobody set them; the others only when set.
+ * returned, with their default if nobody set them; the others only when set.
  *
  * @generated from message service.v1.OrganizationPolicies
  */
@@ -222,8 +223,8 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   organizationId?: string | undefined;
 
   /**
-   * The longest inactivity timeout that an environment may have, at least 1,800
-   * s. 0s or unset means no limit.
+   * Maximum inactivity timeout of environments, at least 1,800 s. 0s or unset
+   * means no limit.
    *
    * @generated from field: google.protobuf.Duration maximum_environment_timeout = 2;
    */
@@ -246,7 +247,7 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
 
   /**
    * The editors that may be used in the organization, in the order in which
-   * they were set. Empty means every editor. Always answered.
+   * they were set. Empty means every editor. Always returned.
    *
    * @generated from field: repeated string allowed_editor_ids = 5;
    */
@@ -261,8 +262,8 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   defaultEditorId?: string | undefined;
 
   /**
-   * True when runners on members' own machines may take on environments of the
-   * organization.
+   * True when environments of the organization may run on runners on members'
+   * own machines.
    *
    * @generated from field: optional bool allow_local_runners = 7;
    */
@@ -277,7 +278,7 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   maximumRunningEnvironmentsPerUser?: bigint | undefined;
 
   /**
-   * How many environments one user may have, running and stopped ones together.
+   * Maximum number of environments per user, running and stopped ones together.
    * 0 means no limit.
    *
    * @generated from field: optional int64 maximum_environments_per_user = 9;
@@ -294,8 +295,8 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
 
   /**
    * True when users may not open ports of their environments to others; ports
-   * that the system opens are exempt. When true, max_port_admission_level does
-   * not matter.
+   * that the system opens are exempt. When true, it takes precedence over
+   * max_port_admission_level.
    *
    * @generated from field: optional bool port_sharing_disabled = 11;
    */
@@ -303,7 +304,7 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
 
   /**
    * How long after its archival an environment is deleted, at most 2,419,200 s
-   * (4 weeks). 0s or unset means never by itself.
+   * (4 weeks). 0s or unset means never automatically.
    *
    * @generated from field: google.protobuf.Duration delete_archived_environments_after = 12;
    */
@@ -317,27 +318,26 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   agentPolicy?: AgentPolicy | undefined;
 
   /**
-   * The lifetime of an environment, counted from its creation, at most
-   * 15,552,000 s (180 days): it is set as lockdown_at when the environment is
-   * created, and one that runs then is stopped. 0s or unset means no limit.
+   * Maximum lifetime of an environment from its creation, at most 15,552,000 s
+   * (180 days). It determines lockdown_at when the environment is created; an
+   * environment that is running then is stopped. 0s or unset means no limit.
    *
    * @generated from field: google.protobuf.Duration maximum_environment_lifetime = 14;
    */
   maximumEnvironmentLifetime?: Duration | undefined;
 
   /**
-   * True when access through the default domain is refused, provided that the
-   * organization has a custom domain; without one it has no effect.
+   * True when access through the default domain is refused if the organization
+   * has a custom domain; without one it has no effect.
    *
    * @generated from field: optional bool require_custom_domain_access = 15;
    */
   requireCustomDomainAccess?: boolean | undefined;
 
   /**
-   * The versions that may be used, for each editor id. An editor without an
-   * entry, or with an empty one, uses its latest version; an empty map
-   * restricts nothing. A version that lies inside an allowed one, as 2026.1 does
-   * in 2026, is allowed too.
+   * The allowed versions by editor id. An editor without an entry, or with an
+   * empty one, uses its latest version; an empty map restricts nothing. A
+   * version within an allowed one, such as 2026.1 within 2026, is allowed too.
    *
    * @generated from field: map<string, service.v1.EditorVersionPolicy> editor_version_restrictions = 16;
    */
@@ -352,8 +352,8 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   securityAgentPolicy?: SecurityAgentPolicy | undefined;
 
   /**
-   * True when SCIM alone brings in people: neither JoinOrganization nor a sign-in
-   * provider does then.
+   * True when only SCIM can add people: JoinOrganization and sign-in providers
+   * then cannot.
    *
    * @generated from field: optional bool restrict_account_creation_to_scim = 18;
    */
@@ -368,7 +368,7 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
 
   /**
    * True when an environment that is past its lockdown_at cannot be started.
-   * False means that a start past it is still allowed.
+   * False means that it can still be started.
    *
    * @generated from field: bool maximum_environment_lifetime_strict = 21;
    */
@@ -376,7 +376,7 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
 
   /**
    * The widest admission that users may give to a port they open; ports that
-   * the system opens are exempt. UNSPECIFIED means no cap; OWNER_ONLY reads as
+   * the system opens are exempt. UNSPECIFIED means no cap; OWNER_ONLY counts as
    * CREATOR_ONLY.
    *
    * @generated from field: service.v1.AdmissionLevel max_port_admission_level = 22;
@@ -384,7 +384,7 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   maxPortAdmissionLevel: AdmissionLevel;
 
   /**
-   * True when the web browser on environment pages is switched off. The hosted
+   * True when the web browser on environment pages is disabled. The hosted
    * editor in the browser is unaffected.
    *
    * @generated from field: optional bool web_browser_disabled = 24;
@@ -400,7 +400,7 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   disableFromScratch?: boolean | undefined;
 
   /**
-   * Files and block devices that environments may not touch. Unset means no
+   * Files and block devices that environments may not use. Unset means no
    * restriction.
    *
    * @generated from field: service.v1.VetoFilePolicy veto_file_policy = 26;
@@ -408,7 +408,7 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   vetoFilePolicy?: VetoFilePolicy | undefined;
 
   /**
-   * The security policy that new environments get; those that exist keep
+   * The security policy assigned to new environments; existing ones keep
    * theirs. Empty means none.
    *
    * @generated from field: string security_policy_id = 27;
@@ -418,23 +418,24 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
   /**
    * How long a stopped environment stays inactive before it is archived, in
    * whole days from 86,400 s (1 day) to 2,592,000 s (30 days). Unset means that
-   * environments are not archived by themselves. Only organizations that the
-   * operator marked as enterprise have it.
+   * environments are not archived automatically. Available only to
+   * organizations that the operator marked as enterprise.
    *
    * @generated from field: google.protobuf.Duration archive_environments_after = 28;
    */
   archiveEnvironmentsAfter?: Duration | undefined;
 
   /**
-   * Which hosts the commands of isolated work may reach. Unset: the sets SOURCES,
-   * SERVICE and REGISTRIES. Handed on to runners with each lease.
+   * The hosts that commands of isolated work may connect to. Unset: the sets
+   * SOURCES, SERVICE and REGISTRIES. Passed to runners with each lease.
    *
    * @generated from field: service.v1.EgressPolicy egress = 1000;
    */
   egress?: EgressPolicy | undefined;
 
   /**
-   * How long what has ended is kept. Unset: as the installation's settings say.
+   * How long ended resources are kept. Unset: according to the installation's
+   * settings.
    *
    * @generated from field: service.v1.RetentionPolicy retention = 1002;
    */
@@ -448,38 +449,38 @@ export declare type OrganizationPolicies = Message<"service.v1.OrganizationPolic
 export declare const OrganizationPoliciesSchema: GenMessage<OrganizationPolicies>;
 
 /**
- * How long what has ended is kept. What is still needed stays past it, such as an
- * execution whose approval is open. A kind that is unset is kept as the
- * installation's settings say.
+ * How long ended resources are kept. Resources that are still needed are kept
+ * longer, such as an execution whose approval is open. A kind that is unset is
+ * kept according to the installation's settings.
  *
  * @generated from message service.v1.RetentionPolicy
  */
 export declare type RetentionPolicy = Message<"service.v1.RetentionPolicy"> & {
   /**
-   * Workflow executions with their actions, logs and outputs, from their end on;
-   * the count is of each workflow.
+   * Workflow executions with their actions, logs and outputs, counted from
+   * their end; the count applies per workflow.
    *
    * @generated from field: service.v1.RetentionLimit executions = 1;
    */
   executions?: RetentionLimit | undefined;
 
   /**
-   * Agent executions with their blocks and diffs, from their stop on; the count is
-   * of the organization.
+   * Agent executions with their blocks and diffs, counted from their stop; the
+   * count applies per organization.
    *
    * @generated from field: service.v1.RetentionLimit agent_executions = 2;
    */
   agentExecutions?: RetentionLimit | undefined;
 
   /**
-   * Entries of the ledgers of triggers; the count is of each workflow.
+   * Entries of the ledgers of triggers; the count applies per workflow.
    *
    * @generated from field: service.v1.RetentionLimit trigger_entries = 3;
    */
   triggerEntries?: RetentionLimit | undefined;
 
   /**
-   * Events; the count is of the organization.
+   * Events; the count applies per organization.
    *
    * @generated from field: service.v1.RetentionLimit events = 4;
    */
@@ -493,23 +494,23 @@ export declare type RetentionPolicy = Message<"service.v1.RetentionPolicy"> & {
 export declare const RetentionPolicySchema: GenMessage<RetentionPolicy>;
 
 /**
- * Bounds of what is kept: what is past either of them is removed. Without any it
- * is kept for good.
+ * Limits of retention: resources beyond either of them are removed. Without
+ * limits, resources are kept forever.
  *
  * @generated from message service.v1.RetentionLimit
  */
 export declare type RetentionLimit = Message<"service.v1.RetentionLimit"> & {
   /**
-   * Days, at most 3650. 0 or unset: however old.
+   * Maximum age in days, at most 3650. 0 or unset: no limit.
    *
    * @generated from field: int32 days = 1;
    */
   days: number;
 
   /**
-   * How many of the newest are kept, at most 100000. 0 or unset: however many.
-   * It does not remove what ended within the last hour, nor an entry of a ledger
-   * of the last day.
+   * Number of the newest resources to keep, at most 100000. 0 or unset: no
+   * limit. It never removes resources that ended within the last hour, nor
+   * ledger entries of the last day.
    *
    * @generated from field: int32 count = 2;
    */
@@ -523,8 +524,8 @@ export declare type RetentionLimit = Message<"service.v1.RetentionLimit"> & {
 export declare const RetentionLimitSchema: GenMessage<RetentionLimit>;
 
 /**
- * Which hosts the commands of isolated work may reach: those of the sets and those
- * of the list, and no other. An address that is not public is reached only where
+ * The hosts that commands of isolated work may connect to: those of the sets
+ * and of the list, and no others. A non-public address can be reached only if
  * the runner's operator names it.
  *
  * @generated from message service.v1.EgressPolicy
@@ -545,8 +546,9 @@ export declare type EgressPolicy = Message<"service.v1.EgressPolicy"> & {
   hosts: EgressPolicy_Host[];
 
   /**
-   * Whether connections that are allowed are reported, too, and shown by
-   * ListEnvironmentConnections; those that are refused always are. False by default.
+   * Whether to also report allowed connections, which
+   * ListEnvironmentConnections then shows; refused ones are always reported.
+   * False by default.
    *
    * @generated from field: bool record_allowed = 3;
    */
@@ -566,8 +568,8 @@ export declare const EgressPolicySchema: GenMessage<EgressPolicy>;
  */
 export declare type EgressPolicy_Host = Message<"service.v1.EgressPolicy.Host"> & {
   /**
-   * A name or an address; `*.` before a name matches every name below it, and
-   * not the name itself. Letter case does not matter. 1 to 255 characters.
+   * A name or an address; `*.` before a name matches every name below it, but
+   * not the name itself. Case-insensitive. 1 to 255 characters.
    *
    * @generated from field: string host = 1;
    */
@@ -588,7 +590,7 @@ export declare type EgressPolicy_Host = Message<"service.v1.EgressPolicy.Host"> 
 export declare const EgressPolicy_HostSchema: GenMessage<EgressPolicy_Host>;
 
 /**
- * Which versions of one editor may be used.
+ * The allowed versions of one editor.
  *
  * @generated from message service.v1.EditorVersionPolicy
  */
@@ -609,29 +611,29 @@ export declare type EditorVersionPolicy = Message<"service.v1.EditorVersionPolic
 export declare const EditorVersionPolicySchema: GenMessage<EditorVersionPolicy>;
 
 /**
- * Keeps environments from starting certain executables.
+ * Prevents environments from starting certain executables.
  *
  * @generated from message service.v1.VetoExecPolicy
  */
 export declare type VetoExecPolicy = Message<"service.v1.VetoExecPolicy"> & {
   /**
-   * False switches the policy off and keeps the rest of it for later.
+   * False disables the policy but keeps its settings.
    *
    * @generated from field: bool enabled = 1;
    */
   enabled: boolean;
 
   /**
-   * What may not be started: a path names one file, a bare name every
-   * executable of that name. What the safelist holds cannot be blocked. At most
-   * 200 entries of 1 to 1,024 characters each.
+   * The blocked executables: a path names one file, a bare name every
+   * executable with that name. Executables of the safelist cannot be blocked.
+   * At most 200 entries of 1 to 1,024 characters each.
    *
    * @generated from field: repeated string executables = 2;
    */
   executables: string[];
 
   /**
-   * What happens when a listed executable is started. UNSPECIFIED behaves as
+   * The action when a listed executable is started. UNSPECIFIED behaves as
    * BLOCK.
    *
    * @generated from field: service.v1.KernelControlsAction action = 3;
@@ -640,7 +642,7 @@ export declare type VetoExecPolicy = Message<"service.v1.VetoExecPolicy"> & {
 
   /**
    * Executables that the list cannot block, because environments would not work
-   * without them: a list that is built into the server. Set by the server;
+   * without them; a list that is built into the server. Set by the server;
    * ignored in requests, where at most 200 entries of 1,024 characters each are
    * read.
    *
@@ -656,13 +658,13 @@ export declare type VetoExecPolicy = Message<"service.v1.VetoExecPolicy"> & {
 export declare const VetoExecPolicySchema: GenMessage<VetoExecPolicy>;
 
 /**
- * Keeps environments from touching certain files and devices.
+ * Prevents environments from using certain files and devices.
  *
  * @generated from message service.v1.VetoFilePolicy
  */
 export declare type VetoFilePolicy = Message<"service.v1.VetoFilePolicy"> & {
   /**
-   * False switches the policy off and keeps the rest of it for later.
+   * False disables the policy but keeps its settings.
    *
    * @generated from field: bool enabled = 1;
    */
@@ -704,7 +706,7 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
 
   /**
    * Commands that agents must not execute. Empty means that none is denied.
-   * Always answered.
+   * Always returned.
    *
    * @generated from field: repeated string command_deny_list = 2;
    */
@@ -719,8 +721,8 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
 
   /**
    * The only group whose members' agents get source-control tools. Empty means
-   * no restriction. What is no id of a group, or of none any more, withholds
-   * the tools from everybody.
+   * no restriction. A value that is not the id of an existing group withholds
+   * the tools from everyone.
    *
    * @generated from field: string scm_tools_allowed_group_id = 4;
    */
@@ -735,8 +737,8 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
   conversationSharingPolicy: ConversationSharingPolicy;
 
   /**
-   * How many sub-agents one parent may have in one environment at the same
-   * time, counting those that have not ended. 0 to 10; 0 means 5.
+   * Maximum number of sub-agents per parent and environment at the same time,
+   * counting those that have not ended. 0 to 10; 0 means 5.
    *
    * @generated from field: int32 max_subagents_per_environment = 6;
    */
@@ -764,34 +766,34 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
   allowedExtAgentServiceTiers: ExtAgentServiceTier[];
 
   /**
-   * True when agents may not be given goals.
+   * True when agents may not have goals.
    *
    * @generated from field: bool goal_mode_disabled = 11;
    */
   goalModeDisabled: boolean;
 
   /**
-   * Which models users may choose. Unset means all.
+   * The models that users may choose. Unset means all.
    *
    * @generated from field: service.v1.ExtAgentModelPolicy ext_agent_model_policy = 12;
    */
   extAgentModelPolicy?: ExtAgentModelPolicy | undefined;
 
   /**
-   * For which tool calls agents must ask people, of those agents that ask at all.
-   * Unset: in runs that a person started, and in everything that descends from
-   * one, agents may read, search, think and edit, and ask for anything else; in
-   * runs that a service account started, and in steps of workflows, they may use
-   * every tool, and questions to people are denied.
+   * The tool calls for which agents must ask people; applies to agents that can
+   * ask. Unset: in runs that a person started, and in all runs that descend
+   * from them, agents may read, search, think and edit, and ask for anything
+   * else; in runs that a service account started, and in steps of workflows,
+   * they may use every tool, and questions to people are denied.
    *
    * @generated from field: service.v1.AgentApprovalPolicy approvals = 1000;
    */
   approvals?: AgentApprovalPolicy | undefined;
 
   /**
-   * To which branches of repositories may be pushed, by PushEnvironmentBranch,
-   * OpenPullRequest and pullRequest steps of workflows. Unset: a push may create
-   * or fast-forward any branch but the default one.
+   * The branches of repositories that PushEnvironmentBranch, OpenPullRequest
+   * and pullRequest steps of workflows may push to. Unset: a push may create or
+   * fast-forward any branch but the default one.
    *
    * @generated from field: service.v1.PushRules push_rules = 1001;
    */
@@ -805,15 +807,15 @@ export declare type AgentPolicy = Message<"service.v1.AgentPolicy"> & {
 export declare const AgentPolicySchema: GenMessage<AgentPolicy>;
 
 /**
- * To which branches may be pushed.
+ * The branches that may be pushed to.
  *
  * @generated from message service.v1.PushRules
  */
 export declare type PushRules = Message<"service.v1.PushRules"> & {
   /**
-   * The first rule that is about a push decides; where none is, the push may
-   * create or fast-forward any branch but the default one of its remote. At most
-   * 100.
+   * The first rule that applies to a push decides; if none does, the push may
+   * create or fast-forward any branch but the default one of its remote. At
+   * most 100.
    *
    * @generated from field: repeated service.v1.PushRules.Rule rules = 1;
    */
@@ -827,35 +829,35 @@ export declare type PushRules = Message<"service.v1.PushRules"> & {
 export declare const PushRulesSchema: GenMessage<PushRules>;
 
 /**
- * What holds for pushes to some branches.
+ * A rule for pushes to certain branches.
  *
  * @generated from message service.v1.PushRules.Rule
  */
 export declare type PushRules_Rule = Message<"service.v1.PushRules.Rule"> & {
   /**
-   * Patterns of branches, such as `release/*`: `*` matches any characters of
-   * one part of a name, `**` any characters at all, every other character
-   * itself. The default branch of a remote is meant by a rule that allows or
-   * asks only where one of its patterns is the branch's whole name. 1 to 25
-   * patterns of 1 to 255 characters each.
+   * Patterns of branches, such as `release/*`: `*` matches any characters
+   * within one part of a name, `**` any characters including `/`, every other
+   * character itself. A rule that allows or asks applies to the default
+   * branch of a remote only if one of its patterns is the branch's whole
+   * name. 1 to 25 patterns of 1 to 255 characters each.
    *
    * @generated from field: repeated string branches = 1;
    */
   branches: string[];
 
   /**
-   * What holds for them. EFFECT_ASK: people approve each push first, others than
-   * the one who asks for it, or started the execution whose pullRequest step
-   * does.
+   * The effect for these pushes. EFFECT_ASK: people must approve each push
+   * first, but not the person who requests it or started the execution whose
+   * pullRequest step does.
    *
    * @generated from field: service.v1.AgentApprovalPolicy.Effect effect = 2;
    */
   effect: AgentApprovalPolicy_Effect;
 
   /**
-   * Whether the rule is also about pushes that remove commits from the branch:
-   * such ones are refused unless a rule with it allows or asks. A rule that denies
-   * is about all pushes.
+   * Whether the rule also applies to pushes that remove commits from the
+   * branch. These are refused unless a rule with this flag allows them or
+   * asks. A rule that denies applies to all pushes.
    *
    * @generated from field: bool force = 3;
    */
@@ -863,7 +865,7 @@ export declare type PushRules_Rule = Message<"service.v1.PushRules.Rule"> & {
 
   /**
    * Who decides, with EFFECT_ASK. Unset: administrators of the organization.
-   * The one who asks for the push never decides. Refused (invalid_argument) when
+   * The requester of the push never decides. Rejected (invalid_argument) if
    * the people of the organization could not satisfy it.
    *
    * @generated from field: service.v1.ApprovalDeciders deciders = 4;
@@ -878,21 +880,21 @@ export declare type PushRules_Rule = Message<"service.v1.PushRules.Rule"> & {
 export declare const PushRules_RuleSchema: GenMessage<PushRules_Rule>;
 
 /**
- * What agents, and steps of workflows, must ask people for.
+ * When agents, and steps of workflows, must ask people.
  *
  * @generated from message service.v1.AgentApprovalPolicy
  */
 export declare type AgentApprovalPolicy = Message<"service.v1.AgentApprovalPolicy"> & {
   /**
-   * The first rule that matches decides; where none does, what holds without a
-   * policy. At most 100.
+   * The first rule that matches decides; if none does, the behaviour without a
+   * policy applies. At most 100.
    *
    * @generated from field: repeated service.v1.AgentApprovalPolicy.Rule rules = 1;
    */
   rules: AgentApprovalPolicy_Rule[];
 
   /**
-   * What holds for steps of workflows. Unset: what the steps say.
+   * The policy for steps of workflows. Unset: as the steps say.
    *
    * @generated from field: service.v1.AgentApprovalPolicy.Steps steps = 2;
    */
@@ -906,14 +908,14 @@ export declare type AgentApprovalPolicy = Message<"service.v1.AgentApprovalPolic
 export declare const AgentApprovalPolicySchema: GenMessage<AgentApprovalPolicy>;
 
 /**
- * What holds for steps of workflows.
+ * The policy for steps of workflows.
  *
  * @generated from message service.v1.AgentApprovalPolicy.Steps
  */
 export declare type AgentApprovalPolicy_Steps = Message<"service.v1.AgentApprovalPolicy.Steps"> & {
   /**
-   * Who decides every approval step from now on, in place of what the step says.
-   * Unset: what the step says. Refused (invalid_argument) when the people of the
+   * Who decides every approval step from now on, overriding the step. Unset:
+   * as the step says. Rejected (invalid_argument) if the people of the
    * organization could not satisfy it.
    *
    * @generated from field: service.v1.ApprovalDeciders deciders = 1;
@@ -921,8 +923,9 @@ export declare type AgentApprovalPolicy_Steps = Message<"service.v1.AgentApprova
   deciders?: ApprovalDeciders | undefined;
 
   /**
-   * Whether a pullRequest step needs an approval step before it: workflows without
-   * one are refused when they are written or started (failed_precondition).
+   * Whether a pullRequest step requires an approval step before it: workflows
+   * without one are refused when they are written or started
+   * (failed_precondition).
    *
    * @generated from field: bool required_before_pull_requests = 2;
    */
@@ -936,22 +939,22 @@ export declare type AgentApprovalPolicy_Steps = Message<"service.v1.AgentApprova
 export declare const AgentApprovalPolicy_StepsSchema: GenMessage<AgentApprovalPolicy_Steps>;
 
 /**
- * What holds for some tool calls.
+ * A rule for certain tool calls.
  *
  * @generated from message service.v1.AgentApprovalPolicy.Rule
  */
 export declare type AgentApprovalPolicy_Rule = Message<"service.v1.AgentApprovalPolicy.Rule"> & {
   /**
-   * The kinds of tools that it is about. Empty: all of them, and no questions.
-   * At most 10.
+   * The kinds of tools that it applies to. Empty: all of them, but not
+   * questions. At most 10.
    *
    * @generated from field: repeated service.v1.ToolKind kinds = 1;
    */
   kinds: ToolKind[];
 
   /**
-   * The name of the tool, as the agent reports it, in which `*` matches any
-   * characters. Empty: any tool, also one without a name. At most 256
+   * The name of the tool, as the agent reports it; `*` matches any
+   * characters. Empty: every tool, including one without a name. At most 256
    * characters.
    *
    * @generated from field: string tool = 2;
@@ -959,7 +962,7 @@ export declare type AgentApprovalPolicy_Rule = Message<"service.v1.AgentApproval
   tool: string;
 
   /**
-   * What holds for them.
+   * The effect for these calls.
    *
    * @generated from field: service.v1.AgentApprovalPolicy.Effect effect = 3;
    */
@@ -973,15 +976,16 @@ export declare type AgentApprovalPolicy_Rule = Message<"service.v1.AgentApproval
   reason: string;
 
   /**
-   * Who decides, with EFFECT_ASK. Unset: those who may send to the run. Refused
-   * (invalid_argument) when the people of the organization could not satisfy it.
+   * Who decides, with EFFECT_ASK. Unset: those who may send to the run.
+   * Rejected (invalid_argument) if the people of the organization could not
+   * satisfy it.
    *
    * @generated from field: service.v1.ApprovalDeciders deciders = 5;
    */
   deciders?: ApprovalDeciders | undefined;
 
   /**
-   * The runs that it is about, by who started the first run of their tree.
+   * The runs that it applies to, by who started the first run of their tree.
    * Empty: all. At most 3.
    *
    * @generated from field: repeated service.v1.AgentApprovalPolicy.Origin origins = 6;
@@ -996,20 +1000,20 @@ export declare type AgentApprovalPolicy_Rule = Message<"service.v1.AgentApproval
 export declare const AgentApprovalPolicy_RuleSchema: GenMessage<AgentApprovalPolicy_Rule>;
 
 /**
- * What holds for a tool call.
+ * The effect of a rule on a tool call.
  *
  * @generated from enum service.v1.AgentApprovalPolicy.Effect
  */
 export enum AgentApprovalPolicy_Effect {
   /**
-   * Refused.
+   * Rejected.
    *
    * @generated from enum value: EFFECT_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It may be done. Not for questions.
+   * Allowed. Not valid for questions.
    *
    * @generated from enum value: EFFECT_ALLOW = 1;
    */
@@ -1023,7 +1027,7 @@ export enum AgentApprovalPolicy_Effect {
   ASK = 2,
 
   /**
-   * It may not be done.
+   * Denied.
    *
    * @generated from enum value: EFFECT_DENY = 3;
    */
@@ -1042,7 +1046,7 @@ export declare const AgentApprovalPolicy_EffectSchema: GenEnum<AgentApprovalPoli
  */
 export enum AgentApprovalPolicy_Origin {
   /**
-   * Refused.
+   * Rejected.
    *
    * @generated from enum value: ORIGIN_UNSPECIFIED = 0;
    */
@@ -1089,7 +1093,7 @@ export declare type SecurityAgentPolicy = Message<"service.v1.SecurityAgentPolic
   endpointSecurity?: EndpointSecurityConfig | undefined;
 
   /**
-   * Agents of the organization's own, in the order in which they are started.
+   * Custom agents of the organization, in the order in which they are started.
    *
    * @generated from field: repeated service.v1.CustomSecurityAgent custom_agents = 2;
    */
@@ -1103,15 +1107,15 @@ export declare type SecurityAgentPolicy = Message<"service.v1.SecurityAgentPolic
 export declare const SecurityAgentPolicySchema: GenMessage<SecurityAgentPolicy>;
 
 /**
- * Which models of the alternative agent users may choose.
+ * The models of the alternative agent that users may choose.
  *
  * @generated from message service.v1.ExtAgentModelPolicy
  */
 export declare type ExtAgentModelPolicy = Message<"service.v1.ExtAgentModelPolicy"> & {
   /**
    * The state of each model, by the model's name in ExtAgentModel, such as
-   * EXT_AGENT_MODEL_1. A model without an entry is allowed; an entry for a name
-   * that no model bears has no effect. At most 100 entries, keys of 1 to 128
+   * EXT_AGENT_MODEL_1. A model without an entry is allowed; an entry for an
+   * unknown name has no effect. At most 100 entries, keys of 1 to 128
    * characters.
    *
    * @generated from field: map<string, service.v1.ExtAgentModelPolicyState> model_states = 1;
@@ -1126,13 +1130,13 @@ export declare type ExtAgentModelPolicy = Message<"service.v1.ExtAgentModelPolic
 export declare const ExtAgentModelPolicySchema: GenMessage<ExtAgentModelPolicy>;
 
 /**
- * A security agent of the organization's own.
+ * A custom security agent of the organization.
  *
  * @generated from message service.v1.CustomSecurityAgent
  */
 export declare type CustomSecurityAgent = Message<"service.v1.CustomSecurityAgent"> & {
   /**
-   * Distinguishes the agents of one policy; chosen by the caller that sets the
+   * Identifies the agent within the policy; chosen by the caller that sets the
    * policy. At most 128 characters.
    *
    * @generated from field: string id = 1;
@@ -1140,22 +1144,21 @@ export declare type CustomSecurityAgent = Message<"service.v1.CustomSecurityAgen
   id: string;
 
   /**
-   * False keeps the agent in the policy and out of environments.
+   * False keeps the agent in the policy but does not deploy it.
    *
    * @generated from field: bool enabled = 2;
    */
   enabled: boolean;
 
   /**
-   * The name that people see. At most 255 characters, without control
-   * characters.
+   * The display name. At most 255 characters, without control characters.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * What the agent is for. At most 500 characters.
+   * Description of the agent. At most 500 characters.
    *
    * @generated from field: string description = 4;
    */
@@ -1170,7 +1173,7 @@ export declare type CustomSecurityAgent = Message<"service.v1.CustomSecurityAgen
   startCommand: string;
 
   /**
-   * The environment variables that the agent is started with. At most 50.
+   * The environment variables of the agent. At most 50.
    *
    * @generated from field: repeated service.v1.CustomAgentEnvMapping env_mappings = 6;
    */
@@ -1190,22 +1193,22 @@ export declare const CustomSecurityAgentSchema: GenMessage<CustomSecurityAgent>;
  */
 export declare type EndpointSecurityConfig = Message<"service.v1.EndpointSecurityConfig"> & {
   /**
-   * False keeps the settings and deploys nothing.
+   * False keeps the settings but deploys nothing.
    *
    * @generated from field: bool enabled = 1;
    */
   enabled: boolean;
 
   /**
-   * The container image that carries the product.
+   * The container image with the product.
    *
    * @generated from field: string image = 2;
    */
   image: string;
 
   /**
-   * The secret that holds the customer id which the product registers with.
-   * Empty means none.
+   * The secret with the customer id that the product registers with. Empty
+   * means none.
    *
    * @generated from field: string customer_secret_id = 3;
    */
@@ -1219,7 +1222,7 @@ export declare type EndpointSecurityConfig = Message<"service.v1.EndpointSecurit
   tags: string;
 
   /**
-   * Further options of the product, handed to it as they are.
+   * Further options of the product, passed on unchanged.
    *
    * @generated from field: map<string, string> additional_options = 5;
    */
@@ -1267,7 +1270,7 @@ export declare const CustomAgentEnvMappingSchema: GenMessage<CustomAgentEnvMappi
  */
 export enum OrganizationRole {
   /**
-   * Never returned. In a request that sets a role it is refused; in a filter it
+   * Never returned. Rejected in a request that sets a role; in a filter it
    * matches nothing, since every member has a role.
    *
    * @generated from enum value: ORGANIZATION_ROLE_UNSPECIFIED = 0;
@@ -1283,8 +1286,8 @@ export enum OrganizationRole {
   ADMIN = 1,
 
   /**
-   * Reads the organization, creates as its policies allow, and changes what it
-   * made itself.
+   * Can read the organization, create resources as its policies allow, and
+   * change its own resources.
    *
    * @generated from enum value: ORGANIZATION_ROLE_MEMBER = 2;
    */
@@ -1297,7 +1300,7 @@ export enum OrganizationRole {
 export declare const OrganizationRoleSchema: GenEnum<OrganizationRole>;
 
 /**
- * Hosts that have a name together.
+ * Named sets of hosts.
  *
  * @generated from enum service.v1.EgressHostSet
  */
@@ -1324,15 +1327,15 @@ export enum EgressHostSet {
   SERVICE = 2,
 
   /**
-   * The package registries that the runner's machine is set to, and those that its
-   * operator names.
+   * The package registries that are configured on the runner's machine, and
+   * those that its operator names.
    *
    * @generated from enum value: EGRESS_HOST_SET_REGISTRIES = 3;
    */
   REGISTRIES = 3,
 
   /**
-   * The providers of models that the runner's operator names.
+   * The model providers that the runner's operator names.
    *
    * @generated from enum value: EGRESS_HOST_SET_MODELS = 4;
    */
@@ -1351,8 +1354,8 @@ export declare const EgressHostSetSchema: GenEnum<EgressHostSet>;
  */
 export enum ConversationSharingPolicy {
   /**
-   * Nothing was chosen: only the run's creator, administrators and the groups
-   * that it is shared with may read it.
+   * No choice: only the run's creator, administrators and the groups that it is
+   * shared with may read it.
    *
    * @generated from enum value: CONVERSATION_SHARING_POLICY_UNSPECIFIED = 0;
    */
@@ -1386,7 +1389,7 @@ export declare const ConversationSharingPolicySchema: GenEnum<ConversationSharin
  */
 export enum ExtAgentModelPolicyState {
   /**
-   * Nothing was chosen; behaves as ALLOWED.
+   * No choice; behaves as ALLOWED.
    *
    * @generated from enum value: EXT_AGENT_MODEL_POLICY_STATE_UNSPECIFIED = 0;
    */

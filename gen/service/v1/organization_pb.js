@@ -149,7 +149,7 @@ export const AgentApprovalPolicy_EffectSchema = /*@__PURE__*/
   enumDesc(file_service_v1_organization, 13, 0);
 
 /**
- * What holds for a tool call.
+ * The effect of a rule on a tool call.
  *
  * @generated from enum service.v1.AgentApprovalPolicy.Effect
  */
@@ -226,7 +226,7 @@ export const EgressHostSetSchema = /*@__PURE__*/
   enumDesc(file_service_v1_organization, 1);
 
 /**
- * Hosts that have a name together.
+ * Named sets of hosts.
  *
  * @generated from enum service.v1.EgressHostSet
  */

@@ -66,7 +66,7 @@ export declare type CreateOrganizationResponse = Message<"service.v1.CreateOrgan
 export declare const CreateOrganizationResponseSchema: GenMessage<CreateOrganizationResponse>;
 
 /**
- * The organization to answer.
+ * The organization to return.
  *
  * @generated from message service.v1.GetOrganizationRequest
  */
@@ -86,7 +86,7 @@ export declare type GetOrganizationRequest = Message<"service.v1.GetOrganization
 export declare const GetOrganizationRequestSchema: GenMessage<GetOrganizationRequest>;
 
 /**
- * The organization that was asked for.
+ * The requested organization.
  *
  * @generated from message service.v1.GetOrganizationResponse
  */
@@ -126,7 +126,7 @@ export declare type ListMembersRequest = Message<"service.v1.ListMembersRequest"
   organizationId: string;
 
   /**
-   * Restricts the list. Unset: all members that did not leave.
+   * Restricts the list. Unset: all members that have not left.
    *
    * @generated from field: service.v1.ListMembersRequest.Filter filter = 3;
    */
@@ -155,7 +155,7 @@ export declare const ListMembersRequestSchema: GenMessage<ListMembersRequest>;
 
 /**
  * Conditions on members. Different fields combine with AND, the values of one
- * field with OR; an empty field restricts nothing, except for that of statuses.
+ * field with OR; an empty field restricts nothing, except for statuses.
  *
  * @generated from message service.v1.ListMembersRequest.Filter
  */
@@ -205,7 +205,7 @@ export declare const ListMembersRequest_FilterSchema: GenMessage<ListMembersRequ
  */
 export declare type ListMembersRequest_Sort = Message<"service.v1.ListMembersRequest.Sort"> & {
   /**
-   * What to order by. Unspecified: by the time of joining.
+   * The field to order by. Unspecified: by the time of joining.
    *
    * @generated from field: service.v1.ListMembersRequest.SortField field = 1;
    */
@@ -226,8 +226,8 @@ export declare type ListMembersRequest_Sort = Message<"service.v1.ListMembersReq
 export declare const ListMembersRequest_SortSchema: GenMessage<ListMembersRequest_Sort>;
 
 /**
- * What members can be ordered by. Pages never repeat or omit a member while
- * others are created or removed, as long as no name changes.
+ * The fields that members can be ordered by. Pages never repeat or omit a
+ * member while others are created or removed, as long as no name changes.
  *
  * @generated from enum service.v1.ListMembersRequest.SortField
  */
@@ -240,8 +240,8 @@ export enum ListMembersRequest_SortField {
   UNSPECIFIED = 0,
 
   /**
-   * By full name without regard to letter case, equal names by user id in the
-   * same direction.
+   * By full name, case-insensitive; equal names by user id in the same
+   * direction.
    *
    * @generated from enum value: SORT_FIELD_NAME = 1;
    */
@@ -261,20 +261,20 @@ export enum ListMembersRequest_SortField {
 export declare const ListMembersRequest_SortFieldSchema: GenEnum<ListMembersRequest_SortField>;
 
 /**
- * Carries a page of members.
+ * A page of members.
  *
  * @generated from message service.v1.ListMembersResponse
  */
 export declare type ListMembersResponse = Message<"service.v1.ListMembersResponse"> & {
   /**
-   * Where the list goes on; always set.
+   * Token of the next page; always set.
    *
    * @generated from field: service.v1.PaginationResponse pagination = 1;
    */
   pagination?: PaginationResponse | undefined;
 
   /**
-   * The members of this page, in the requested order; none only when none
+   * The members of this page, in the requested order; empty only if none
    * matches.
    *
    * @generated from field: repeated service.v1.OrganizationMember members = 2;
@@ -282,7 +282,7 @@ export declare type ListMembersResponse = Message<"service.v1.ListMembersRespons
   members: OrganizationMember[];
 
   /**
-   * How many members match; set only on the first page, when requested.
+   * Number of matching members; set only on the first page, when requested.
    *
    * @generated from field: service.v1.CountResponse count = 3;
    */
@@ -296,7 +296,7 @@ export declare type ListMembersResponse = Message<"service.v1.ListMembersRespons
 export declare const ListMembersResponseSchema: GenMessage<ListMembersResponse>;
 
 /**
- * Names a member and its new role.
+ * A member and its new role.
  *
  * @generated from message service.v1.SetRoleRequest
  */
@@ -316,7 +316,7 @@ export declare type SetRoleRequest = Message<"service.v1.SetRoleRequest"> & {
   userId: string;
 
   /**
-   * The role that the member is to have. Unspecified is refused.
+   * The new role of the member. Unspecified is rejected.
    *
    * @generated from field: service.v1.OrganizationRole role = 3;
    */
@@ -330,7 +330,7 @@ export declare type SetRoleRequest = Message<"service.v1.SetRoleRequest"> & {
 export declare const SetRoleRequestSchema: GenMessage<SetRoleRequest>;
 
 /**
- * Says that the member has the role; carries nothing.
+ * Empty: the member has the role.
  *
  * @generated from message service.v1.SetRoleResponse
  */
@@ -371,7 +371,7 @@ export declare type RemoveMemberRequest = Message<"service.v1.RemoveMemberReques
 export declare const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest>;
 
 /**
- * Says that the user is a member no longer; carries nothing.
+ * Empty: the user is no longer a member.
  *
  * @generated from message service.v1.RemoveMemberResponse
  */
@@ -385,7 +385,7 @@ export declare type RemoveMemberResponse = Message<"service.v1.RemoveMemberRespo
 export declare const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse>;
 
 /**
- * Names an organization and what changes of it.
+ * The organization and its changes.
  *
  * @generated from message service.v1.UpdateOrganizationRequest
  */
@@ -399,15 +399,15 @@ export declare type UpdateOrganizationRequest = Message<"service.v1.UpdateOrgani
 
   /**
    * Human readable name, 3 to 255 characters without control characters. Unset:
-   * it stays.
+   * unchanged.
    *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
-   * Whose verified mail addresses join by the organization's id. Replaced
-   * entirely; an empty message means nobody's. Unset: they stay.
+   * The domains whose verified mail addresses may join by the organization's
+   * id. Replaced entirely; an empty message means none. Unset: unchanged.
    *
    * @generated from field: optional service.v1.InviteDomains invite_domains = 3;
    */
@@ -441,7 +441,7 @@ export declare type UpdateOrganizationResponse = Message<"service.v1.UpdateOrgan
 export declare const UpdateOrganizationResponseSchema: GenMessage<UpdateOrganizationResponse>;
 
 /**
- * The organization to invite to, and what the invite is good for.
+ * The organization to invite to, and the limits of the invite.
  *
  * @generated from message service.v1.CreateOrganizationInviteRequest
  */
@@ -462,14 +462,15 @@ export declare type CreateOrganizationInviteRequest = Message<"service.v1.Create
   validFor?: Duration | undefined;
 
   /**
-   * How many accounts may join with it, at most 1,000. 0 means 25.
+   * Maximum number of accounts that may join with it, at most 1,000. 0 means
+   * 25.
    *
    * @generated from field: int32 max_uses = 1001;
    */
   maxUses: number;
 
   /**
-   * The role of those who join with it. Unspecified means member.
+   * The role of accounts that join with it. Unspecified means member.
    *
    * @generated from field: service.v1.OrganizationRole role = 1002;
    */
@@ -503,7 +504,7 @@ export declare type CreateOrganizationInviteResponse = Message<"service.v1.Creat
 export declare const CreateOrganizationInviteResponseSchema: GenMessage<CreateOrganizationInviteResponse>;
 
 /**
- * Names the organization whose invite is read.
+ * The organization whose invite to return.
  *
  * @generated from message service.v1.GetOrganizationInviteRequest
  */
@@ -523,7 +524,7 @@ export declare type GetOrganizationInviteRequest = Message<"service.v1.GetOrgani
 export declare const GetOrganizationInviteRequestSchema: GenMessage<GetOrganizationInviteRequest>;
 
 /**
- * The invite that was asked for.
+ * The requested invite.
  *
  * @generated from message service.v1.GetOrganizationInviteResponse
  */
@@ -543,7 +544,7 @@ export declare type GetOrganizationInviteResponse = Message<"service.v1.GetOrgan
 export declare const GetOrganizationInviteResponseSchema: GenMessage<GetOrganizationInviteResponse>;
 
 /**
- * Names an invite by what its holder has.
+ * The invite to return the summary of.
  *
  * @generated from message service.v1.GetOrganizationInviteSummaryRequest
  */
@@ -563,7 +564,7 @@ export declare type GetOrganizationInviteSummaryRequest = Message<"service.v1.Ge
 export declare const GetOrganizationInviteSummaryRequestSchema: GenMessage<GetOrganizationInviteSummaryRequest>;
 
 /**
- * What an invite is for.
+ * The summary of an invite.
  *
  * @generated from message service.v1.GetOrganizationInviteSummaryResponse
  */
@@ -583,7 +584,7 @@ export declare type GetOrganizationInviteSummaryResponse = Message<"service.v1.G
   organizationName: string;
 
   /**
-   * How many members the organization has, without those that left.
+   * Number of members of the organization, without those that left.
    *
    * @generated from field: int32 organization_member_count = 3;
    */
@@ -597,13 +598,13 @@ export declare type GetOrganizationInviteSummaryResponse = Message<"service.v1.G
 export declare const GetOrganizationInviteSummaryResponseSchema: GenMessage<GetOrganizationInviteSummaryResponse>;
 
 /**
- * Says what the caller joins with.
+ * What the caller joins with.
  *
  * @generated from message service.v1.JoinOrganizationRequest
  */
 export declare type JoinOrganizationRequest = Message<"service.v1.JoinOrganizationRequest"> & {
   /**
-   * One of them.
+   * Exactly one.
    *
    * @generated from oneof service.v1.JoinOrganizationRequest.join_id
    */
@@ -654,13 +655,13 @@ export declare type JoinOrganizationResponse = Message<"service.v1.JoinOrganizat
 export declare const JoinOrganizationResponseSchema: GenMessage<JoinOrganizationResponse>;
 
 /**
- * Names the user that leaves.
+ * The user that leaves.
  *
  * @generated from message service.v1.LeaveOrganizationRequest
  */
 export declare type LeaveOrganizationRequest = Message<"service.v1.LeaveOrganizationRequest"> & {
   /**
-   * The user that the caller is.
+   * The caller's own user id.
    *
    * @generated from field: string user_id = 1;
    */
@@ -674,7 +675,7 @@ export declare type LeaveOrganizationRequest = Message<"service.v1.LeaveOrganiza
 export declare const LeaveOrganizationRequestSchema: GenMessage<LeaveOrganizationRequest>;
 
 /**
- * Says that the caller is a member no longer; carries nothing.
+ * Empty: the caller is no longer a member.
  *
  * @generated from message service.v1.LeaveOrganizationResponse
  */
@@ -688,7 +689,7 @@ export declare type LeaveOrganizationResponse = Message<"service.v1.LeaveOrganiz
 export declare const LeaveOrganizationResponseSchema: GenMessage<LeaveOrganizationResponse>;
 
 /**
- * Names the organization whose policies are read.
+ * The organization whose policies to return.
  *
  * @generated from message service.v1.GetOrganizationPoliciesRequest
  */
@@ -708,7 +709,7 @@ export declare type GetOrganizationPoliciesRequest = Message<"service.v1.GetOrga
 export declare const GetOrganizationPoliciesRequestSchema: GenMessage<GetOrganizationPoliciesRequest>;
 
 /**
- * The policies that are in force.
+ * The effective policies.
  *
  * @generated from message service.v1.GetOrganizationPoliciesResponse
  */
@@ -728,11 +729,11 @@ export declare type GetOrganizationPoliciesResponse = Message<"service.v1.GetOrg
 export declare const GetOrganizationPoliciesResponseSchema: GenMessage<GetOrganizationPoliciesResponse>;
 
 /**
- * The policies to set. Every field but organization_id is optional: one that is
- * set replaces the stored value entirely, one that is unset leaves it. Lists
- * and maps count as set when they are not empty; in JSON an explicit [] or {}
- * counts as well and clears what is stored, and update_mask says the same in
- * every form.
+ * The policies to set. Every field but organization_id is optional: a field
+ * that is set replaces the stored value entirely, an unset field leaves it
+ * unchanged. Lists and maps count as set if they are not empty; in JSON an
+ * explicit [] or {} also counts as set and clears the stored value, and
+ * update_mask does the same in every format.
  *
  * @generated from message service.v1.UpdateOrganizationPoliciesRequest
  */
@@ -745,8 +746,8 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   organizationId: string;
 
   /**
-   * The longest inactivity timeout that an environment may have. 0s removes the
-   * limit; otherwise at least 1,800 s and at most 315,360,000 s (ten years).
+   * Maximum inactivity timeout of environments. 0s removes the limit; otherwise
+   * at least 1,800 s and at most 315,360,000 s (ten years).
    *
    * @generated from field: optional google.protobuf.Duration maximum_environment_timeout = 2;
    */
@@ -768,9 +769,9 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   membersCreateProjects?: boolean | undefined;
 
   /**
-   * The editors that may be used, by id; cleared, every editor may be. The
-   * default editor must be among them. At most 100 ids of 1 to 128 characters
-   * each.
+   * The editors that may be used, by id; when cleared, every editor may be
+   * used. The default editor must be among them. At most 100 ids of 1 to 128
+   * characters each.
    *
    * @generated from field: repeated string allowed_editor_ids = 5;
    */
@@ -785,24 +786,26 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   defaultEditorId?: string | undefined;
 
   /**
-   * Whether runners on members' own machines may take on environments of the
-   * organization.
+   * Whether environments of the organization may run on runners on members' own
+   * machines.
    *
    * @generated from field: optional bool allow_local_runners = 7;
    */
   allowLocalRunners?: boolean | undefined;
 
   /**
-   * How many environments of one user may run at the same time. 0 means no
-   * limit; a negative number is refused. Those that run already keep running.
+   * Maximum number of running environments per user. 0 means no limit; a
+   * negative number is rejected. Environments that are already running
+   * continue.
    *
    * @generated from field: optional int64 maximum_running_environments_per_user = 8;
    */
   maximumRunningEnvironmentsPerUser?: bigint | undefined;
 
   /**
-   * How many environments one user may have, running and stopped ones together.
-   * 0 means no limit; a negative number is refused. Those that exist are kept.
+   * Maximum number of environments per user, running and stopped ones together.
+   * 0 means no limit; a negative number is rejected. Existing environments are
+   * kept.
    *
    * @generated from field: optional int64 maximum_environments_per_user = 9;
    */
@@ -810,16 +813,16 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
 
   /**
    * The container image for environments whose repository defines none. Empty
-   * leaves the choice to the runner. At most 1,024 characters: letters and digits
-   * of ASCII and . _ - + / : @, of which a letter or a digit is the first.
+   * leaves the choice to the runner. At most 1,024 characters: ASCII letters
+   * and digits and . _ - + / : @, starting with a letter or a digit.
    *
    * @generated from field: optional string default_environment_image = 10;
    */
   defaultEnvironmentImage?: string | undefined;
 
   /**
-   * Whether users are kept from opening ports of their environments to others.
-   * Goes before max_port_admission_level.
+   * Whether users are prevented from opening ports of their environments to
+   * others. Takes precedence over max_port_admission_level.
    *
    * @generated from field: optional bool port_sharing_disabled = 11;
    */
@@ -827,7 +830,7 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
 
   /**
    * How long after its archival an environment is deleted, at most 2,419,200 s
-   * (4 weeks). 0s means never by itself.
+   * (4 weeks). 0s means never automatically.
    *
    * @generated from field: optional google.protobuf.Duration delete_archived_environments_after = 12;
    */
@@ -835,22 +838,22 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
 
   /**
    * Changes to what agents may do. Merged into the stored policy field by
-   * field: what it leaves unset stays.
+   * field: unset fields stay unchanged.
    *
    * @generated from field: optional service.v1.UpdateOrganizationPoliciesRequest.UpdateAgentPolicy agent_policy = 13;
    */
   agentPolicy?: UpdateOrganizationPoliciesRequest_UpdateAgentPolicy | undefined;
 
   /**
-   * How long an environment may exist, counted from its creation, at most
-   * 15,552,000 s (180 days). 0s removes the limit.
+   * Maximum lifetime of an environment from its creation, at most 15,552,000 s
+   * (180 days). 0s removes the limit.
    *
    * @generated from field: optional google.protobuf.Duration maximum_environment_lifetime = 14;
    */
   maximumEnvironmentLifetime?: Duration | undefined;
 
   /**
-   * Whether access through the default domain is refused once the organization
+   * Whether access through the default domain is refused if the organization
    * has a custom domain.
    *
    * @generated from field: optional bool require_custom_domain_access = 15;
@@ -868,15 +871,15 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
 
   /**
    * Changes to the security agents of environments. Merged into the stored
-   * policy field by field: what it leaves unset stays.
+   * policy field by field: unset fields stay unchanged.
    *
    * @generated from field: optional service.v1.UpdateOrganizationPoliciesRequest.UpdateSecurityAgentPolicy security_agent_policy = 17;
    */
   securityAgentPolicy?: UpdateOrganizationPoliciesRequest_UpdateSecurityAgentPolicy | undefined;
 
   /**
-   * Whether SCIM alone brings in people: neither JoinOrganization nor a sign-in
-   * provider does then.
+   * Whether only SCIM can add people: JoinOrganization and sign-in providers
+   * then cannot.
    *
    * @generated from field: optional bool restrict_account_creation_to_scim = 18;
    */
@@ -891,7 +894,7 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   vetoExecPolicy?: VetoExecPolicy | undefined;
 
   /**
-   * Whether an environment that is past its lockdown_at is kept from starting.
+   * Whether an environment that is past its lockdown_at cannot be started.
    *
    * @generated from field: optional bool maximum_environment_lifetime_strict = 21;
    */
@@ -899,21 +902,21 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
 
   /**
    * The widest admission that users may give to a port they open. UNSPECIFIED
-   * removes the cap; OWNER_ONLY is taken as CREATOR_ONLY.
+   * removes the cap; OWNER_ONLY counts as CREATOR_ONLY.
    *
    * @generated from field: optional service.v1.AdmissionLevel max_port_admission_level = 22;
    */
   maxPortAdmissionLevel?: AdmissionLevel | undefined;
 
   /**
-   * Whether the web browser on environment pages is switched off.
+   * Whether the web browser on environment pages is disabled.
    *
    * @generated from field: optional bool web_browser_disabled = 24;
    */
   webBrowserDisabled?: boolean | undefined;
 
   /**
-   * Whether members who are not administrators are kept from creating
+   * Whether members who are not administrators are prevented from creating
    * environments without a git or URL initializer.
    *
    * @generated from field: optional bool disable_from_scratch = 25;
@@ -921,7 +924,7 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   disableFromScratch?: boolean | undefined;
 
   /**
-   * Files and block devices that environments may not touch. Replaced entirely;
+   * Files and block devices that environments may not use. Replaced entirely;
    * an empty message guards nothing.
    *
    * @generated from field: optional service.v1.VetoFilePolicy veto_file_policy = 26;
@@ -929,9 +932,9 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   vetoFilePolicy?: VetoFilePolicy | undefined;
 
   /**
-   * The security policy that new environments get: one of the organization,
-   * made solely of executable selectors with effects that can be enforced.
-   * Empty means none.
+   * The security policy assigned to new environments: one of the organization
+   * that consists only of executable selectors with enforceable effects. Empty
+   * means none.
    *
    * @generated from field: optional string security_policy_id = 27;
    */
@@ -940,16 +943,16 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   /**
    * How long a stopped environment stays inactive before it is archived, in
    * whole days from 86,400 s (1 day) to 2,592,000 s (30 days). Only for
-   * organizations that the operator marked as enterprise. To switch archival
-   * off, name the field in update_mask and leave it unset.
+   * organizations that the operator marked as enterprise. To disable archival,
+   * name the field in update_mask and leave it unset.
    *
    * @generated from field: optional google.protobuf.Duration archive_environments_after = 28;
    */
   archiveEnvironmentsAfter?: Duration | undefined;
 
   /**
-   * Which hosts the commands of isolated work may reach. Replaced entirely; an
-   * empty message allows none. To go back to the default, name the field in
+   * The hosts that commands of isolated work may connect to. Replaced entirely;
+   * an empty message allows none. To restore the default, name the field in
    * update_mask and leave it unset.
    *
    * @generated from field: service.v1.EgressPolicy egress = 1001;
@@ -957,24 +960,25 @@ export declare type UpdateOrganizationPoliciesRequest = Message<"service.v1.Upda
   egress?: EgressPolicy | undefined;
 
   /**
-   * How long what has ended is kept. Replaced entirely: a kind that it leaves unset
-   * is kept as the installation's settings say. To go back to them for all, name the
-   * field in update_mask and leave it unset.
+   * How long ended resources are kept. Replaced entirely: a kind that it leaves
+   * unset is kept according to the installation's settings. To restore them for
+   * all kinds, name the field in update_mask and leave it unset.
    *
    * @generated from field: service.v1.RetentionPolicy retention = 1002;
    */
   retention?: RetentionPolicy | undefined;
 
   /**
-   * Names fields that are replaced even though the request leaves them empty: a
-   * list or map is emptied, any other field goes back to its default. Fields
-   * that the request sets are replaced whether they are named or not. A path is
-   * the names of fields joined by dots, such as agent_policy.command_deny_list,
-   * in JSON agentPolicy.commandDenyList; the messages on its way need not be
-   * set. One that goes into a message that is replaced entirely adds nothing.
-   * In JSON an explicit [] or {} has the same effect by itself.
-   * organization_id, update_mask and a path that names no field, such as one
-   * into a list or a map, are invalid_argument.
+   * Names fields that are replaced even if the request leaves them empty: a
+   * list or map is emptied, any other field is reset to its default. Fields
+   * that the request sets are replaced whether they are named or not. A path
+   * consists of field names joined by dots, such as
+   * agent_policy.command_deny_list, in JSON agentPolicy.commandDenyList; the
+   * messages along it need not be set. A path into a message that is replaced
+   * entirely has no additional effect. In JSON an explicit [] or {} has the
+   * same effect by itself. organization_id, update_mask and a path that names
+   * no field, such as one into a list or a map, are rejected with
+   * invalid_argument.
    *
    * At most 64 paths of at most 256 characters each. Unset: none.
    *
@@ -997,7 +1001,7 @@ export declare const UpdateOrganizationPoliciesRequestSchema: GenMessage<UpdateO
  */
 export declare type UpdateOrganizationPoliciesRequest_UpdateAgentPolicy = Message<"service.v1.UpdateOrganizationPoliciesRequest.UpdateAgentPolicy"> & {
   /**
-   * Whether agents are kept from the Model Context Protocol.
+   * Whether agents are prevented from using the Model Context Protocol.
    *
    * @generated from field: optional bool mcp_disabled = 1;
    */
@@ -1020,8 +1024,8 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateAgentPolicy = Messag
 
   /**
    * The only group whose members' agents get source-control tools. Empty
-   * removes the restriction. It must be the id of a group (not_found). At most
-   * 128 characters; it is answered in lower case.
+   * removes the restriction. It must be the id of a group (not_found). At
+   * most 128 characters; returned in lower case.
    *
    * @generated from field: optional string scm_tools_allowed_group_id = 4;
    */
@@ -1036,17 +1040,17 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateAgentPolicy = Messag
   conversationSharingPolicy?: ConversationSharingPolicy | undefined;
 
   /**
-   * How many sub-agents one parent may have in one environment at the same
-   * time, 0 to 10; 0 means 5. Those that run already keep running.
+   * Maximum number of sub-agents per parent and environment at the same time,
+   * 0 to 10; 0 means 5. Sub-agents that are already running continue.
    *
    * @generated from field: optional int32 max_subagents_per_environment = 6;
    */
   maxSubagentsPerEnvironment?: number | undefined;
 
   /**
-   * The agents that users may choose; replaces the whole list. Cleared, all
-   * may be. At most 100 ids of 1 to 128 characters each; UUIDs are answered in
-   * lower case.
+   * The agents that users may choose; replaces the whole list. When cleared,
+   * all may be chosen. At most 100 ids of 1 to 128 characters each; UUIDs are
+   * returned in lower case.
    *
    * @generated from field: repeated string allowed_agent_ids = 7;
    */
@@ -1054,46 +1058,46 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateAgentPolicy = Messag
 
   /**
    * The reasoning efforts that users may choose; replaces the whole list.
-   * Cleared, all may be. At most 25 entries.
+   * When cleared, all may be chosen. At most 25 entries.
    *
    * @generated from field: repeated service.v1.ExtAgentReasoningEffort allowed_ext_agent_reasoning_efforts = 9;
    */
   allowedExtAgentReasoningEfforts: ExtAgentReasoningEffort[];
 
   /**
-   * The service tiers that users may choose; replaces the whole list.
-   * Cleared, all may be. At most 25 entries.
+   * The service tiers that users may choose; replaces the whole list. When
+   * cleared, all may be chosen. At most 25 entries.
    *
    * @generated from field: repeated service.v1.ExtAgentServiceTier allowed_ext_agent_service_tiers = 10;
    */
   allowedExtAgentServiceTiers: ExtAgentServiceTier[];
 
   /**
-   * Whether agents are kept from being given goals.
+   * Whether agents are prevented from having goals.
    *
    * @generated from field: optional bool goal_mode_disabled = 11;
    */
   goalModeDisabled?: boolean | undefined;
 
   /**
-   * Which models users may choose. Replaced entirely; an empty message allows
-   * all.
+   * The models that users may choose. Replaced entirely; an empty message
+   * allows all.
    *
    * @generated from field: service.v1.ExtAgentModelPolicy ext_agent_model_policy = 12;
    */
   extAgentModelPolicy?: ExtAgentModelPolicy | undefined;
 
   /**
-   * For which tool calls agents must ask people. Replaced entirely; an empty
-   * message is as good as none.
+   * The tool calls for which agents must ask people. Replaced entirely; an
+   * empty message is equivalent to none.
    *
    * @generated from field: service.v1.AgentApprovalPolicy approvals = 1000;
    */
   approvals?: AgentApprovalPolicy | undefined;
 
   /**
-   * To which branches may be pushed. Replaced entirely; an empty message is as
-   * good as none.
+   * The branches that may be pushed to. Replaced entirely; an empty message
+   * is equivalent to none.
    *
    * @generated from field: service.v1.PushRules push_rules = 1001;
    */
@@ -1108,7 +1112,8 @@ export declare const UpdateOrganizationPoliciesRequest_UpdateAgentPolicySchema: 
 
 /**
  * Changes to SecurityAgentPolicy. A field that is set replaces the stored
- * value, one that is unset leaves it; lists as in the request around it.
+ * value, an unset field leaves it unchanged; lists as in the enclosing
+ * request.
  *
  * @generated from message service.v1.UpdateOrganizationPoliciesRequest.UpdateSecurityAgentPolicy
  */
@@ -1122,8 +1127,8 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateSecurityAgentPolicy 
   endpointSecurity?: UpdateOrganizationPoliciesRequest_UpdateEndpointSecurityConfig | undefined;
 
   /**
-   * Agents of the organization's own, in the order in which they are started;
-   * replaces the whole list. At most 25.
+   * Custom agents of the organization, in the order in which they are
+   * started; replaces the whole list. At most 25.
    *
    * @generated from field: repeated service.v1.CustomSecurityAgent custom_agents = 2;
    */
@@ -1138,7 +1143,8 @@ export declare const UpdateOrganizationPoliciesRequest_UpdateSecurityAgentPolicy
 
 /**
  * Changes to EndpointSecurityConfig. A field that is set replaces the stored
- * value, one that is unset leaves it; the map as in the request around it.
+ * value, an unset field leaves it unchanged; the map as in the enclosing
+ * request.
  *
  * @generated from message service.v1.UpdateOrganizationPoliciesRequest.UpdateEndpointSecurityConfig
  */
@@ -1151,16 +1157,16 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateEndpointSecurityConf
   enabled?: boolean | undefined;
 
   /**
-   * The container image that carries the product. At most 1,024 characters.
+   * The container image with the product. At most 1,024 characters.
    *
    * @generated from field: optional string image = 2;
    */
   image?: string | undefined;
 
   /**
-   * The secret that holds the customer id which the product registers with.
-   * Empty means none. Any other value is refused (not_found): a secret cannot be
-   * named here yet.
+   * The secret with the customer id that the product registers with. Empty
+   * means none. Any other value is rejected (not_found): secrets are not
+   * supported here yet.
    *
    * @generated from field: optional string customer_secret_id = 3;
    */
@@ -1175,9 +1181,8 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateEndpointSecurityConf
   tags?: string | undefined;
 
   /**
-   * Further options of the product; replaces the whole map. Options are
-   * handed on as they are. At most 100, names of 1 to 128 characters, values
-   * of at most 4,096.
+   * Further options of the product, passed on unchanged; replaces the whole
+   * map. At most 100, names of 1 to 128 characters, values of at most 4,096.
    *
    * @generated from field: map<string, string> additional_options = 5;
    */
@@ -1191,7 +1196,7 @@ export declare type UpdateOrganizationPoliciesRequest_UpdateEndpointSecurityConf
 export declare const UpdateOrganizationPoliciesRequest_UpdateEndpointSecurityConfigSchema: GenMessage<UpdateOrganizationPoliciesRequest_UpdateEndpointSecurityConfig>;
 
 /**
- * Says that the policies are stored; carries nothing.
+ * Empty: the policies are stored.
  *
  * @generated from message service.v1.UpdateOrganizationPoliciesResponse
  */
@@ -1211,8 +1216,8 @@ export declare const UpdateOrganizationPoliciesResponseSchema: GenMessage<Update
  */
 export declare type PreviewOrganizationPoliciesRequest = Message<"service.v1.PreviewOrganizationPoliciesRequest"> & {
   /**
-   * The change as UpdateOrganizationPolicies takes it. A list or map is emptied by
-   * its name in update_mask alone, in JSON too.
+   * The change, as in UpdateOrganizationPolicies. A list or map is emptied only
+   * by its name in update_mask, in JSON too.
    *
    * @generated from field: service.v1.UpdateOrganizationPoliciesRequest change = 1;
    */
@@ -1226,25 +1231,26 @@ export declare type PreviewOrganizationPoliciesRequest = Message<"service.v1.Pre
 export declare const PreviewOrganizationPoliciesRequestSchema: GenMessage<PreviewOrganizationPoliciesRequest>;
 
 /**
- * Carries what the change would do.
+ * The effects of the change.
  *
  * @generated from message service.v1.PreviewOrganizationPoliciesResponse
  */
 export declare type PreviewOrganizationPoliciesResponse = Message<"service.v1.PreviewOrganizationPoliciesResponse"> & {
   /**
-   * What would be refused, archived, deleted or removed, one entry for each field,
-   * operation and kind of resource; at most 100. Empty where the change does nothing to
-   * what is there.
+   * What would be refused, archived, deleted or removed, one entry per field,
+   * operation and kind of resource; at most 100. Empty if the change has no
+   * effect on existing resources.
    *
    * @generated from field: repeated service.v1.PreviewOrganizationPoliciesResponse.Effect effects = 1;
    */
   effects: PreviewOrganizationPoliciesResponse_Effect[];
 
   /**
-   * Whether everything was looked at. False where the organization has more than
-   * 1,000 workflows, environments, open agent runs, runners or projects, or more
-   * than 8 MiB of one kind: the first of each kind are looked at. So it is where more
-   * than 20,000 of one kind are past what is kept: the oldest are looked at.
+   * Whether everything was examined. False if the organization has more than
+   * 1,000 workflows, environments, open agent runs, runners or projects, or
+   * more than 8 MiB of one kind; then only the first of each kind are examined.
+   * Also false if more than 20,000 resources of one kind exceed the retention;
+   * then only the oldest are examined.
    *
    * @generated from field: bool complete = 2;
    */
@@ -1258,7 +1264,7 @@ export declare type PreviewOrganizationPoliciesResponse = Message<"service.v1.Pr
 export declare const PreviewOrganizationPoliciesResponseSchema: GenMessage<PreviewOrganizationPoliciesResponse>;
 
 /**
- * What one field does to resources of one kind.
+ * The effect of one field on resources of one kind.
  *
  * @generated from message service.v1.PreviewOrganizationPoliciesResponse.Effect
  */
@@ -1272,7 +1278,7 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
   fieldPath: string;
 
   /**
-   * What would be done.
+   * The outcome for the resources.
    *
    * @generated from field: service.v1.PreviewOrganizationPoliciesResponse.Outcome outcome = 2;
    */
@@ -1280,7 +1286,7 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
 
   /**
    * The operation that would be refused, such as
-   * `WorkflowService/StartWorkflow`. Empty for what is done in the background.
+   * `WorkflowService/StartWorkflow`. Empty for effects in the background.
    *
    * @generated from field: string operation = 3;
    */
@@ -1288,7 +1294,7 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
 
   /**
    * The kind of the resources: `workflow`, `environment`, `agent_execution`,
-   * `runner` or `project`; of what would be removed `workflow_execution`,
+   * `runner` or `project`; for removals `workflow_execution`,
    * `agent_execution`, `trigger_event` or `event`.
    *
    * @generated from field: string resource_type = 4;
@@ -1296,29 +1302,30 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
   resourceType: string;
 
   /**
-   * How many resources are concerned, of those that were looked at.
+   * Number of affected resources, of those that were examined.
    *
    * @generated from field: int32 count = 5;
    */
   count: number;
 
   /**
-   * The first 10 of them; none of entries of ledgers and of events.
+   * The first 10 of them; empty for ledger entries and events.
    *
    * @generated from field: repeated service.v1.PreviewOrganizationPoliciesResponse.Resource resources = 6;
    */
   resources: PreviewOrganizationPoliciesResponse_Resource[];
 
   /**
-   * What the field would allow, for people to read. Empty for what is done in
-   * the background.
+   * What the field would allow, for people to read. Empty for effects in the
+   * background.
    *
    * @generated from field: string allowed = 7;
    */
   allowed: string;
 
   /**
-   * Bytes of what would be removed, as the quota counts them. 0 for all else.
+   * Bytes that would be removed, as counted by the quota. 0 for all other
+   * outcomes.
    *
    * @generated from field: int64 bytes = 8;
    */
@@ -1332,7 +1339,7 @@ export declare type PreviewOrganizationPoliciesResponse_Effect = Message<"servic
 export declare const PreviewOrganizationPoliciesResponse_EffectSchema: GenMessage<PreviewOrganizationPoliciesResponse_Effect>;
 
 /**
- * A resource that is concerned.
+ * An affected resource.
  *
  * @generated from message service.v1.PreviewOrganizationPoliciesResponse.Resource
  */
@@ -1359,7 +1366,7 @@ export declare type PreviewOrganizationPoliciesResponse_Resource = Message<"serv
 export declare const PreviewOrganizationPoliciesResponse_ResourceSchema: GenMessage<PreviewOrganizationPoliciesResponse_Resource>;
 
 /**
- * What a change does.
+ * The outcome of a change.
  *
  * @generated from enum service.v1.PreviewOrganizationPoliciesResponse.Outcome
  */
@@ -1393,7 +1400,8 @@ export enum PreviewOrganizationPoliciesResponse_Outcome {
   DELETED = 3,
 
   /**
-   * Retention would remove it for good, from its next look on, within an hour.
+   * Retention would permanently remove it from its next run on, within an
+   * hour.
    *
    * @generated from enum value: OUTCOME_REMOVED = 4;
    */
@@ -1406,7 +1414,7 @@ export enum PreviewOrganizationPoliciesResponse_Outcome {
 export declare const PreviewOrganizationPoliciesResponse_OutcomeSchema: GenEnum<PreviewOrganizationPoliciesResponse_Outcome>;
 
 /**
- * Names the organization whose retention is shown.
+ * The organization whose retention to preview.
  *
  * @generated from message service.v1.PreviewRetentionRequest
  */
@@ -1426,7 +1434,7 @@ export declare type PreviewRetentionRequest = Message<"service.v1.PreviewRetenti
 export declare const PreviewRetentionRequestSchema: GenMessage<PreviewRetentionRequest>;
 
 /**
- * Carries what is kept, and what would be removed.
+ * What is kept, and what would be removed.
  *
  * @generated from message service.v1.PreviewRetentionResponse
  */
@@ -1439,8 +1447,9 @@ export declare type PreviewRetentionResponse = Message<"service.v1.PreviewRetent
   kinds: PreviewRetentionResponse_Kind[];
 
   /**
-   * Whether everything was looked at. False where more than 20,000 of a kind are past
-   * what is kept: the oldest are looked at, and its count and bytes are too small.
+   * Whether everything was examined. False if more than 20,000 resources of a
+   * kind exceed the retention; then only the oldest are examined, and the
+   * kind's count and bytes are too low.
    *
    * @generated from field: bool complete = 2;
    */
@@ -1454,7 +1463,7 @@ export declare type PreviewRetentionResponse = Message<"service.v1.PreviewRetent
 export declare const PreviewRetentionResponseSchema: GenMessage<PreviewRetentionResponse>;
 
 /**
- * What is kept and removed of one kind.
+ * The retention of one kind.
  *
  * @generated from message service.v1.PreviewRetentionResponse.Kind
  */
@@ -1467,29 +1476,29 @@ export declare type PreviewRetentionResponse_Kind = Message<"service.v1.PreviewR
   resourceType: string;
 
   /**
-   * What is kept; without days and a count, all of it.
+   * The limits of retention; without days and a count, everything is kept.
    *
    * @generated from field: service.v1.RetentionLimit kept = 2;
    */
   kept?: RetentionLimit | undefined;
 
   /**
-   * Whether the organization's policy says it. Otherwise the settings of the
-   * installation do.
+   * Whether the organization's policy sets the limits. Otherwise the settings
+   * of the installation do.
    *
    * @generated from field: bool set_by_policy = 3;
    */
   setByPolicy: boolean;
 
   /**
-   * How many would be removed now.
+   * Number of resources that would be removed now.
    *
    * @generated from field: int32 count = 4;
    */
   count: number;
 
   /**
-   * Their bytes, as the quota counts them.
+   * Their bytes, as counted by the quota.
    *
    * @generated from field: int64 bytes = 5;
    */
@@ -1503,7 +1512,7 @@ export declare type PreviewRetentionResponse_Kind = Message<"service.v1.PreviewR
 export declare const PreviewRetentionResponse_KindSchema: GenMessage<PreviewRetentionResponse_Kind>;
 
 /**
- * The organization whose figures are shown next to those of the server.
+ * The organization whose figures to return with those of the server.
  *
  * @generated from message service.v1.GetServerHealthRequest
  */
@@ -1523,27 +1532,27 @@ export declare type GetServerHealthRequest = Message<"service.v1.GetServerHealth
 export declare const GetServerHealthRequestSchema: GenMessage<GetServerHealthRequest>;
 
 /**
- * Carries how the server is.
+ * The health of the server.
  *
  * @generated from message service.v1.GetServerHealthResponse
  */
 export declare type GetServerHealthResponse = Message<"service.v1.GetServerHealthResponse"> & {
   /**
-   * The release, as /version says it.
+   * The release, as in /version.
    *
    * @generated from field: string version = 1;
    */
   version: string;
 
   /**
-   * Since when the server runs.
+   * When the server started.
    *
    * @generated from field: google.protobuf.Timestamp started_at = 2;
    */
   startedAt?: Timestamp | undefined;
 
   /**
-   * Whether the server can do its work: whether every check is well.
+   * Whether the server is ready: whether every check passes.
    *
    * @generated from field: bool ready = 3;
    */
@@ -1558,8 +1567,8 @@ export declare type GetServerHealthResponse = Message<"service.v1.GetServerHealt
 
   /**
    * Figures of the server and its database, by the names of its metrics, as
-   * docs/metrics.md lists them. A histogram has its median and the time or number that
-   * 99 of 100 stay within, with `_p50` and `_p99` at the end of its name, both rounded
+   * listed in docs/metrics.md. A histogram is represented by its median and its
+   * 99th percentile, with `_p50` and `_p99` appended to its name, both rounded
    * up to the bound of a bucket.
    *
    * @generated from field: repeated service.v1.GetServerHealthResponse.Figure server = 5;
@@ -1567,8 +1576,8 @@ export declare type GetServerHealthResponse = Message<"service.v1.GetServerHealt
   server: GetServerHealthResponse_Figure[];
 
   /**
-   * What waits and goes on in the organization, by the names of the metrics, which
-   * count it for the whole installation.
+   * Pending and running work of the organization, by the names of the metrics,
+   * which count it for the whole installation.
    *
    * @generated from field: repeated service.v1.GetServerHealthResponse.Figure organization = 6;
    */
@@ -1595,14 +1604,14 @@ export declare type GetServerHealthResponse_Check = Message<"service.v1.GetServe
   name: string;
 
   /**
-   * Whether it is well.
+   * Whether it passes.
    *
    * @generated from field: bool well = 2;
    */
   well: boolean;
 
   /**
-   * What is wrong, in a sentence. Empty while it is well.
+   * What is wrong, in a sentence. Empty if it passes.
    *
    * @generated from field: string reason = 3;
    */
@@ -1629,21 +1638,21 @@ export declare type GetServerHealthResponse_Figure = Message<"service.v1.GetServ
   name: string;
 
   /**
-   * What it is, in a sentence.
+   * Description in a sentence.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Its unit by UCUM: `s`, `By`, `1`, or a name in braces such as `{item}`.
+   * Its unit in UCUM: `s`, `By`, `1`, or a name in braces such as `{item}`.
    *
    * @generated from field: string unit = 3;
    */
   unit: string;
 
   /**
-   * What it is of, by names from fixed sets, such as `chartroom_phase`.
+   * Its labels, with names from fixed sets, such as `chartroom_phase`.
    *
    * @generated from field: map<string, string> labels = 4;
    */
@@ -1674,14 +1683,15 @@ export declare const GetServerHealthResponse_FigureSchema: GenMessage<GetServerH
  */
 export declare const OrganizationService: GenService<{
   /**
-   * Creates an organization, with the default of every policy and with the
-   * caller as its first administrator. The token that made the request still
-   * acts in its own organization; the operator issues the first one for the new
-   * organization, on the command line of the server.
+   * Creates an organization, with default policies and with the caller as its
+   * first administrator. The token of the request still acts in its own
+   * organization; the operator issues the first token for the new organization,
+   * on the command line of the server.
    *
-   * Users whose account the server's settings allow to create organizations may
-   * call it, in whichever organization they are; the operator creates them on
-   * the command line. Errors: permission_denied for everyone else.
+   * Callable by users whose account is allowed by the server's settings to
+   * create organizations, whichever organization they act in; otherwise the
+   * operator creates organizations on the command line. Errors:
+   * permission_denied for everyone else.
    *
    * @generated from rpc service.v1.OrganizationService.CreateOrganization
    */
@@ -1691,9 +1701,9 @@ export declare const OrganizationService: GenService<{
     output: typeof CreateOrganizationResponseSchema;
   },
   /**
-   * Answers one organization. Every member and service account of it may call
-   * it. Errors: not_found when the organization is absent or another one than
-   * the caller's.
+   * Returns one organization. Every member and service account of it may call
+   * it. Errors: not_found when the organization does not exist or is not the
+   * caller's.
    *
    * @generated from rpc service.v1.OrganizationService.GetOrganization
    */
@@ -1705,9 +1715,9 @@ export declare const OrganizationService: GenService<{
   /**
    * Lists the members of an organization by the time they joined, ascending,
    * unless the request says otherwise. Every member and service account of the
-   * organization may call it. Errors: not_found when the organization is absent
-   * or another one than the caller's; invalid_argument for a page token of
-   * another query.
+   * organization may call it. Errors: not_found when the organization does not
+   * exist or is not the caller's; invalid_argument for a page token of another
+   * query.
    *
    * @generated from rpc service.v1.OrganizationService.ListMembers
    */
@@ -1717,13 +1727,13 @@ export declare const OrganizationService: GenService<{
     output: typeof ListMembersResponseSchema;
   },
   /**
-   * Sets the role of a member; it binds from the member's next request on.
-   * Setting the role that the member has changes nothing.
+   * Sets the role of a member; it takes effect with the member's next request.
+   * Setting the role that the member already has changes nothing.
    *
    * Only administrators of the organization may call it, for themselves too.
    * Errors: permission_denied for its other members; not_found when the
-   * organization is absent or another one than the caller's, or when the user
-   * is no member of it or has left; invalid_argument when no role is given;
+   * organization does not exist or is not the caller's, or when the user is not
+   * a member of it or has left; invalid_argument when no role is given;
    * failed_precondition when the organization would lose its last
    * administrator.
    *
@@ -1736,15 +1746,16 @@ export declare const OrganizationService: GenService<{
   },
   /**
    * Removes a member from an organization. From the next request on, tokens
-   * that act for it there answer unauthenticated. Its personal access tokens and
-   * its host authentication tokens of the organization are deleted with it, and
-   * its agent runs there are stopped at once. What else it made stays; its
-   * account, and its memberships in other organizations, are left alone.
+   * that act for it there return unauthenticated. Its personal access tokens
+   * and its host authentication tokens of the organization are deleted with it,
+   * and its agent runs there are stopped immediately. Other resources that it
+   * created are kept; its account and its memberships in other organizations
+   * are not affected.
    *
    * Only administrators of the organization may call it, for themselves too.
    * Errors: permission_denied for its other members; not_found when the
-   * organization is absent or another one than the caller's, or when the user
-   * is no member of it, also on a repetition; failed_precondition when the
+   * organization does not exist or is not the caller's, or when the user is not
+   * a member of it, also for a repeated call; failed_precondition when the
    * organization would lose its last administrator.
    *
    * @generated from rpc service.v1.OrganizationService.RemoveMember
@@ -1755,12 +1766,12 @@ export declare const OrganizationService: GenService<{
     output: typeof RemoveMemberResponseSchema;
   },
   /**
-   * Changes an organization: what the request sets replaces what was there,
-   * everything else stays.
+   * Changes an organization: fields that the request sets replace the stored
+   * values, all others stay unchanged.
    *
    * Only administrators of the organization may call it. Errors:
-   * permission_denied for its other members; not_found when the organization is
-   * absent or another one than the caller's.
+   * permission_denied for its other members; not_found when the organization
+   * does not exist or is not the caller's.
    *
    * @generated from rpc service.v1.OrganizationService.UpdateOrganization
    */
@@ -1770,12 +1781,11 @@ export declare const OrganizationService: GenService<{
     output: typeof UpdateOrganizationResponseSchema;
   },
   /**
-   * Creates the invite of an organization. The one before it, if any, is of no
-   * use from then on.
+   * Creates the invite of an organization. A previous invite becomes invalid.
    *
    * Only administrators of the organization may call it. Errors:
-   * permission_denied for its other members; not_found when the organization is
-   * absent or another one than the caller's.
+   * permission_denied for its other members; not_found when the organization
+   * does not exist or is not the caller's.
    *
    * @generated from rpc service.v1.OrganizationService.CreateOrganizationInvite
    */
@@ -1785,13 +1795,12 @@ export declare const OrganizationService: GenService<{
     output: typeof CreateOrganizationInviteResponseSchema;
   },
   /**
-   * Answers the invite of an organization that accounts can join with now. An
-   * audit row says who read it.
+   * Returns the current invite of an organization. The audit trail records who
+   * read it.
    *
    * Only administrators of the organization may call it. Errors:
-   * permission_denied for its other members; not_found when the organization is
-   * absent or another one than the caller's, or has no invite that is still of
-   * use.
+   * permission_denied for its other members; not_found when the organization
+   * does not exist or is not the caller's, or has no valid invite.
    *
    * @generated from rpc service.v1.OrganizationService.GetOrganizationInvite
    */
@@ -1801,9 +1810,9 @@ export declare const OrganizationService: GenService<{
     output: typeof GetOrganizationInviteResponseSchema;
   },
   /**
-   * Returns which organization an invite is of, to anyone who has its id. Every
-   * user may call it, of any organization. Errors: not_found when the invite is
-   * unknown, replaced, expired or used up, all alike.
+   * Returns the organization of an invite, to anyone who has the invite's id.
+   * Every user may call it, of any organization. Errors: not_found when the
+   * invite is unknown, replaced, expired or used up, without distinction.
    *
    * @generated from rpc service.v1.OrganizationService.GetOrganizationInviteSummary
    */
@@ -1814,17 +1823,18 @@ export declare const OrganizationService: GenService<{
   },
   /**
    * Makes the caller's account a member of another organization, with the role
-   * of the invite. An account that left it earlier gets its former user id back,
-   * and a member stays what it is, without using the invite up. The token that
-   * made the request still acts in its own organization. By `organization_id`
-   * only an account joins, as a member, whose sign-in provider has verified an
-   * address in the organization's invite_domains, and that has not left it before.
+   * of the invite. An account that left it earlier gets its former user id
+   * back; for a member, nothing changes and the invite is not used up. The
+   * token of the request still acts in its own organization. By
+   * `organization_id`, an account can join, as a member, only if its sign-in
+   * provider has verified an address in the organization's invite_domains and
+   * it has not left the organization before.
    *
    * Every user may call it, of any organization. Errors: not_found when the
-   * invite is unknown, replaced, expired or used up, all alike, and for an
-   * organization that does not take the caller; permission_denied when the policy
-   * restrict_account_creation_to_scim keeps out those who are not members yet;
-   * invalid_argument when the request names neither.
+   * invite is unknown, replaced, expired or used up, without distinction, and
+   * for an organization that does not accept the caller; permission_denied when
+   * the policy restrict_account_creation_to_scim excludes callers who are not
+   * yet members; invalid_argument when the request names neither.
    *
    * @generated from rpc service.v1.OrganizationService.JoinOrganization
    */
@@ -1848,10 +1858,10 @@ export declare const OrganizationService: GenService<{
     output: typeof LeaveOrganizationResponseSchema;
   },
   /**
-   * Answers the policies of an organization, with the defaults of those that
+   * Returns the policies of an organization, with defaults for policies that
    * nobody set. Every member and service account of the organization may call
-   * it. Errors: not_found when the organization is absent or another one than
-   * the caller's.
+   * it. Errors: not_found when the organization does not exist or is not the
+   * caller's.
    *
    * @generated from rpc service.v1.OrganizationService.GetOrganizationPolicies
    */
@@ -1861,9 +1871,9 @@ export declare const OrganizationService: GenService<{
     output: typeof GetOrganizationPoliciesResponseSchema;
   },
   /**
-   * Sets policies of an organization: what the request sets replaces the stored
-   * value, everything else stays. All changes of a request are stored in one
-   * commit, or none is; they bind from the next request on.
+   * Sets policies of an organization: fields that the request sets replace the
+   * stored values, all others stay unchanged. The changes of a request are
+   * stored atomically and take effect with the next request.
    *
    * Only administrators of the organization may call it. Errors:
    * permission_denied for its other members; not_found when the organization,
@@ -1882,11 +1892,11 @@ export declare const OrganizationService: GenService<{
     output: typeof UpdateOrganizationPoliciesResponseSchema;
   },
   /**
-   * Shows what a change of policies would do to what is there now, and makes no
-   * change: what would be archived, deleted or removed in the background, and what of
-   * the organization's workflows, environments, agent runs, runners and projects would
-   * be refused that is not refused now. It is looked at by the functions that
-   * enforce the policies.
+   * Previews the effects of a change of policies on existing resources, without
+   * making the change: what would be archived, deleted or removed in the
+   * background, and which workflows, environments, agent runs, runners and
+   * projects of the organization would newly be refused. The preview uses the
+   * functions that enforce the policies.
    *
    * Only administrators of the organization may call it. Errors: those of
    * UpdateOrganizationPolicies with the same change.
@@ -1899,12 +1909,12 @@ export declare const OrganizationService: GenService<{
     output: typeof PreviewOrganizationPoliciesResponseSchema;
   },
   /**
-   * Shows what is kept of the organization, and what of it the next look of retention
-   * removes, without removing it.
+   * Previews which resources of the organization are kept, and which the next
+   * run of retention removes, without removing them.
    *
-   * Only administrators of the organization may call it. Errors: permission_denied for
-   * its other members; not_found when the organization is absent or another one than
-   * the caller's.
+   * Only administrators of the organization may call it. Errors:
+   * permission_denied for its other members; not_found when the organization
+   * does not exist or is not the caller's.
    *
    * @generated from rpc service.v1.OrganizationService.PreviewRetention
    */
@@ -1914,13 +1924,13 @@ export declare const OrganizationService: GenService<{
     output: typeof PreviewRetentionResponseSchema;
   },
   /**
-   * Shows how the server is that answers: the checks of its readiness, its main
-   * figures, and those of the caller's organization. Of several servers each answers
-   * for itself.
+   * Returns the health of the server that answers: its readiness checks, its
+   * main figures, and those of the caller's organization. Each of several
+   * servers reports only on itself.
    *
-   * Only administrators of the organization may call it. Errors: permission_denied for
-   * its other members; not_found when the organization is absent or another one than
-   * the caller's.
+   * Only administrators of the organization may call it. Errors:
+   * permission_denied for its other members; not_found when the organization
+   * does not exist or is not the caller's.
    *
    * @generated from rpc service.v1.OrganizationService.GetServerHealth
    */

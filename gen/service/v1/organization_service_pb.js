@@ -74,8 +74,8 @@ export const ListMembersRequest_SortFieldSchema = /*@__PURE__*/
   enumDesc(file_service_v1_organization_service, 4, 0);
 
 /**
- * What members can be ordered by. Pages never repeat or omit a member while
- * others are created or removed, as long as no name changes.
+ * The fields that members can be ordered by. Pages never repeat or omit a
+ * member while others are created or removed, as long as no name changes.
  *
  * @generated from enum service.v1.ListMembersRequest.SortField
  */
@@ -285,7 +285,7 @@ export const PreviewOrganizationPoliciesResponse_OutcomeSchema = /*@__PURE__*/
   enumDesc(file_service_v1_organization_service, 27, 0);
 
 /**
- * What a change does.
+ * The outcome of a change.
  *
  * @generated from enum service.v1.PreviewOrganizationPoliciesResponse.Outcome
  */

@@ -14,7 +14,7 @@ import type { RunnerKind } from "./runner_configuration_pb.js";
 export declare const file_service_v1_runner: GenFile;
 
 /**
- * What is wanted of a runner.
+ * The desired state of a runner.
  *
  * @generated from message service.v1.RunnerSpec
  */
@@ -56,7 +56,8 @@ export declare type Runner = Message<"service.v1.Runner"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the runner's name or spec last changed; its creation at first.
+   * When the runner's name or spec last changed; initially the time of its
+   * creation.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 3;
    */
@@ -70,7 +71,7 @@ export declare type Runner = Message<"service.v1.Runner"> & {
   name: string;
 
   /**
-   * What is wanted of the runner.
+   * The desired state of the runner.
    *
    * @generated from field: service.v1.RunnerSpec spec = 5;
    */
@@ -91,7 +92,7 @@ export declare type Runner = Message<"service.v1.Runner"> & {
   creator?: Subject | undefined;
 
   /**
-   * What kind of runner it is; fixed at creation and never unspecified.
+   * The kind of the runner; fixed at creation and never unspecified.
    *
    * @generated from field: service.v1.RunnerKind kind = 8;
    */
@@ -125,8 +126,8 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
   version: string;
 
   /**
-   * The machine that the runner works on, in its own words, for people to read.
-   * Empty until it first connects.
+   * The machine of the runner, in its own words, for people to read. Empty
+   * until it first connects.
    *
    * @generated from field: string system_details = 3;
    */
@@ -147,24 +148,25 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
   message: string;
 
   /**
-   * What keeps the work in that the runner executes, as the runner says. Unset
-   * for a runner that has not said it.
+   * How the runner isolates the work that it executes, as it reports. Unset if
+   * the runner has not reported it.
    *
    * @generated from field: optional service.v1.RunnerIsolation isolation = 1000;
    */
   isolation?: RunnerIsolation | undefined;
 
   /**
-   * Whether the runner's operator allows agents that are defined by the API, as the
-   * runner says. Unset for a runner that has not said it: it gets none of them.
+   * Whether the runner's operator allows agents that are defined with the API,
+   * as the runner reports. Unset if the runner has not reported it; it then
+   * gets none of them.
    *
    * @generated from field: optional bool api_agents = 1001;
    */
   apiAgents?: boolean | undefined;
 
   /**
-   * The policies that the runner keeps, as it says; without those that the server does
-   * not know. Unset for a runner that does not say.
+   * The policies that the runner enforces, as it reports, without those that
+   * the server does not know. Unset if the runner does not report them.
    *
    * @generated from field: service.v1.KeptPolicies kept_policies = 1002;
    */
@@ -178,14 +180,15 @@ export declare type RunnerStatus = Message<"service.v1.RunnerStatus"> & {
 export declare const RunnerStatusSchema: GenMessage<RunnerStatus>;
 
 /**
- * What a runner keeps. Work that needs more is not offered to it.
+ * The policies that a runner enforces. Work that needs others is not offered to
+ * it.
  *
  * @generated from message service.v1.KeptPolicies
  */
 export declare type KeptPolicies = Message<"service.v1.KeptPolicies"> & {
   /**
-   * Each of them; at most 64. Those that the server does not know, such as those of a
-   * newer runner, are ignored; JSON has to name these by their numbers.
+   * The policies; at most 64. Unknown ones, such as those of a newer runner,
+   * are ignored; JSON must name these by their numbers.
    *
    * @generated from field: repeated service.v1.RunnerPolicy policies = 1;
    */
@@ -199,7 +202,7 @@ export declare type KeptPolicies = Message<"service.v1.KeptPolicies"> & {
 export declare const KeptPoliciesSchema: GenMessage<KeptPolicies>;
 
 /**
- * Where a runner is in its life.
+ * The phase of a runner.
  *
  * @generated from enum service.v1.RunnerPhase
  */
@@ -219,14 +222,14 @@ export enum RunnerPhase {
   CREATED = 1,
 
   /**
-   * It connected before and is not connected now; it takes no work.
+   * It was connected before but is not now; it gets no work.
    *
    * @generated from enum value: RUNNER_PHASE_INACTIVE = 2;
    */
   INACTIVE = 2,
 
   /**
-   * Connected and taking work.
+   * Connected and accepting work.
    *
    * @generated from enum value: RUNNER_PHASE_ACTIVE = 3;
    */
@@ -247,8 +250,8 @@ export enum RunnerPhase {
   DELETED = 5,
 
   /**
-   * Connected, with a fault that keeps part of its work from being done;
-   * RunnerStatus.message says which.
+   * Connected, with a fault that prevents part of its work;
+   * RunnerStatus.message describes it.
    *
    * @generated from enum value: RUNNER_PHASE_DEGRADED = 6;
    */
@@ -261,27 +264,27 @@ export enum RunnerPhase {
 export declare const RunnerPhaseSchema: GenEnum<RunnerPhase>;
 
 /**
- * What keeps commands and agents in that a runner executes.
+ * How a runner isolates the commands and agents that it executes.
  *
  * @generated from enum service.v1.RunnerIsolation
  */
 export enum RunnerIsolation {
   /**
-   * Not said.
+   * Not reported.
    *
    * @generated from enum value: RUNNER_ISOLATION_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Nothing: work may do on the machine what the runner's user may.
+   * Not isolated: work has the permissions of the runner's user on the machine.
    *
    * @generated from enum value: RUNNER_ISOLATION_NONE = 1;
    */
   NONE = 1,
 
   /**
-   * Sandboxes of bubblewrap.
+   * Bubblewrap sandboxes.
    *
    * @generated from enum value: RUNNER_ISOLATION_BUBBLEWRAP = 2;
    */
@@ -301,7 +304,8 @@ export enum RunnerIsolation {
 export declare const RunnerIsolationSchema: GenEnum<RunnerIsolation>;
 
 /**
- * What policies, and events of pull requests from forks, may demand of a runner.
+ * Requirements of policies, and of events of pull requests from forks, on a
+ * runner.
  *
  * @generated from enum service.v1.RunnerPolicy
  */
@@ -328,8 +332,8 @@ export enum RunnerPolicy {
   VETO_EXEC_AUDIT = 2,
 
   /**
-   * `vetoFilePolicy`: absolute paths that may not be used, or not be changed, and
-   * block devices.
+   * `vetoFilePolicy`: absolute paths that may not be used or changed, and block
+   * devices.
    *
    * @generated from enum value: RUNNER_POLICY_VETO_FILE = 3;
    */
@@ -379,10 +383,10 @@ export enum RunnerPolicy {
   EGRESS = 9,
 
   /**
-   * What always holds for work that the event of a pull request from a fork began:
-   * nothing of it is pushed, and where the runner limits what commands reach, they
-   * reach what `forkEgress` of the environment says. Such work goes only to runners
-   * that name this.
+   * The rules for work started by the event of a pull request from a fork:
+   * nothing of it is pushed, and if the runner limits connections, the work can
+   * connect only to what `forkEgress` of the environment allows. Such work is
+   * assigned only to runners that report this.
    *
    * @generated from enum value: RUNNER_POLICY_FORK_WORK = 10;
    */

@@ -49,7 +49,7 @@ export const RunnerPhaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_runner, 0);
 
 /**
- * Where a runner is in its life.
+ * The phase of a runner.
  *
  * @generated from enum service.v1.RunnerPhase
  */
@@ -63,7 +63,7 @@ export const RunnerIsolationSchema = /*@__PURE__*/
   enumDesc(file_service_v1_runner, 1);
 
 /**
- * What keeps commands and agents in that a runner executes.
+ * How a runner isolates the commands and agents that it executes.
  *
  * @generated from enum service.v1.RunnerIsolation
  */
@@ -77,7 +77,8 @@ export const RunnerPolicySchema = /*@__PURE__*/
   enumDesc(file_service_v1_runner, 2);
 
 /**
- * What policies, and events of pull requests from forks, may demand of a runner.
+ * Requirements of policies, and of events of pull requests from forks, on a
+ * runner.
  *
  * @generated from enum service.v1.RunnerPolicy
  */

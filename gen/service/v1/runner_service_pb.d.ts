@@ -29,15 +29,15 @@ export declare type CreateRunnerRequest = Message<"service.v1.CreateRunnerReques
   name: string;
 
   /**
-   * What kind of runner. Unspecified means RUNNER_KIND_REMOTE;
-   * RUNNER_KIND_LOCAL_CONFIGURATION is refused.
+   * The kind of the runner. Unspecified means RUNNER_KIND_REMOTE;
+   * RUNNER_KIND_LOCAL_CONFIGURATION is rejected.
    *
    * @generated from field: service.v1.RunnerKind kind = 2;
    */
   kind: RunnerKind;
 
   /**
-   * What is wanted of the runner. Unset, or with its phase unspecified:
+   * The desired state of the runner. Unset, or with its phase unspecified:
    * RUNNER_PHASE_ACTIVE.
    *
    * @generated from field: service.v1.RunnerSpec spec = 3;
@@ -65,8 +65,8 @@ export declare type CreateRunnerResponse = Message<"service.v1.CreateRunnerRespo
   runner?: Runner | undefined;
 
   /**
-   * What the runner's program exchanges for its own token, once and within 24
-   * hours. A secret: it cannot be read again.
+   * The token that the runner's program exchanges for its own token, once and
+   * within 24 hours. A secret: it cannot be read again.
    *
    * @generated from field: string exchange_token = 3;
    */
@@ -202,7 +202,7 @@ export declare type ListRunnersResponse = Message<"service.v1.ListRunnersRespons
 export declare const ListRunnersResponseSchema: GenMessage<ListRunnersResponse>;
 
 /**
- * What to change of a runner.
+ * The changes to a runner.
  *
  * @generated from message service.v1.UpdateRunnerRequest
  */
@@ -223,7 +223,7 @@ export declare type UpdateRunnerRequest = Message<"service.v1.UpdateRunnerReques
   name?: string | undefined;
 
   /**
-   * What is wanted of the runner. Unset: unchanged.
+   * The desired state of the runner. Unset: unchanged.
    *
    * @generated from field: optional service.v1.UpdateRunnerRequest.Spec spec = 3;
    */
@@ -285,8 +285,8 @@ export declare type DeleteRunnerRequest = Message<"service.v1.DeleteRunnerReques
   runnerId: string;
 
   /**
-   * Whether environments that are on the runner are removed with it, whatever
-   * they hold. False, the default, refuses while there are any.
+   * Whether environments on the runner are removed with it, including their
+   * content. False, the default: refused while there are any environments.
    *
    * @generated from field: bool force = 2;
    */
@@ -314,7 +314,7 @@ export declare type DeleteRunnerResponse = Message<"service.v1.DeleteRunnerRespo
 export declare const DeleteRunnerResponseSchema: GenMessage<DeleteRunnerResponse>;
 
 /**
- * Which runner to create an exchange token for.
+ * The runner to create an exchange token for.
  *
  * @generated from message service.v1.CreateRunnerTokenRequest
  */
@@ -340,8 +340,8 @@ export declare const CreateRunnerTokenRequestSchema: GenMessage<CreateRunnerToke
  */
 export declare type CreateRunnerTokenResponse = Message<"service.v1.CreateRunnerTokenResponse"> & {
   /**
-   * What the runner's program exchanges for its own token, once and within 24
-   * hours. A secret: it cannot be read again.
+   * The token that the runner's program exchanges for its own token, once and
+   * within 24 hours. A secret: it cannot be read again.
    *
    * @generated from field: string exchange_token = 2;
    */
@@ -355,22 +355,22 @@ export declare type CreateRunnerTokenResponse = Message<"service.v1.CreateRunner
 export declare const CreateRunnerTokenResponseSchema: GenMessage<CreateRunnerTokenResponse>;
 
 /**
- * Which address to read.
+ * The address to parse.
  *
  * @generated from message service.v1.ParseContextURLRequest
  */
 export declare type ParseContextURLRequest = Message<"service.v1.ParseContextURLRequest"> & {
   /**
-   * Id of the runner that asks the remote. Unset: the remote is not asked.
+   * Id of the runner that queries the remote. Unset: the remote is not queried.
    *
    * @generated from field: string runner_id = 1;
    */
   runnerId: string;
 
   /**
-   * The address of a repository or of a page of it: a URL of https, http or ssh, at
-   * most 2,048 characters, without a password: credentials are host authentication
-   * tokens.
+   * The address of a repository or of one of its pages: an https, http or ssh
+   * URL, at most 2,048 characters, without a password: store credentials as
+   * host authentication tokens.
    *
    * @generated from field: string context_url = 2;
    */
@@ -384,14 +384,14 @@ export declare type ParseContextURLRequest = Message<"service.v1.ParseContextURL
 export declare const ParseContextURLRequestSchema: GenMessage<ParseContextURLRequest>;
 
 /**
- * What the address leads to.
+ * The target of the address.
  *
  * @generated from message service.v1.ParseContextURLResponse
  */
 export declare type ParseContextURLResponse = Message<"service.v1.ParseContextURLResponse"> & {
   /**
-   * The address as it was asked for. Of https and http, without a user name: it may
-   * be a secret.
+   * The address as requested. For https and http, without a user name, which
+   * may be a secret.
    *
    * @generated from field: string original_context_url = 1;
    */
@@ -405,24 +405,25 @@ export declare type ParseContextURLResponse = Message<"service.v1.ParseContextUR
   git?: ParseContextURLResponse_GitContext | undefined;
 
   /**
-   * Ids of the projects that name the repository as a remote, ascending, at most
-   * 100: those that name it with or without `.git`, by https, http or ssh.
+   * Ids of the projects that name the repository as a remote, with or without
+   * `.git`, over https, http or ssh; ascending, at most 100.
    *
    * @generated from field: repeated string project_ids = 3;
    */
   projectIds: string[];
 
   /**
-   * The issue. Unset when the page is none of an issue.
+   * The issue. Unset if the page is not that of an issue.
    *
    * @generated from field: service.v1.ParseContextURLResponse.Issue issue = 5;
    */
   issue?: ParseContextURLResponse_Issue | undefined;
 
   /**
-   * The pull or merge request. Unset when the page is of none. The runner asks the
-   * host about it where the caller has a credential for it: what the host did not
-   * say is empty, and so is what it says without a runner.
+   * The pull or merge request. Unset if the page is not that of one. The runner
+   * queries the host about it if the caller has a credential for the host;
+   * details that the host did not report are empty, and so are all of them
+   * without a runner.
    *
    * @generated from field: service.v1.PullRequest pull_request = 6;
    */
@@ -442,26 +443,27 @@ export declare const ParseContextURLResponseSchema: GenMessage<ParseContextURLRe
  */
 export declare type ParseContextURLResponse_GitContext = Message<"service.v1.ParseContextURLResponse.GitContext"> & {
   /**
-   * What to clone: the address at which the remote answered the runner, or else
-   * the one that the page names. Of https and http, without a user name.
+   * The clone URL: the address at which the remote answered the runner, or
+   * else the one that the page names. For https and http, without a user
+   * name.
    *
    * @generated from field: string clone_url = 1;
    */
   cloneUrl: string;
 
   /**
-   * The branch that the page is of; for the page of a repository or an issue, the
-   * default branch. Empty without a runner, since the name of a branch may go on
-   * where that of a folder begins, and when there is none.
+   * The branch of the page; for the page of a repository or an issue, the
+   * default branch. Empty without a runner, since the address does not show
+   * where the name of a branch ends and a path begins, and if there is none.
    *
    * @generated from field: string branch = 2;
    */
   branch: string;
 
   /**
-   * The commit: that of the page, in lower case, which is not looked up, or the
-   * one that the runner found at the branch, tag or pull request, or at the
-   * remote's HEAD. Empty when it is not known, and for a repository without
+   * The commit: that of the page, in lower case and not verified, or the one
+   * that the runner found at the branch, tag or pull request, or at the
+   * remote's HEAD. Empty if it is not known, and for a repository without
    * commits.
    *
    * @generated from field: string commit = 3;
@@ -469,30 +471,30 @@ export declare type ParseContextURLResponse_GitContext = Message<"service.v1.Par
   commit: string;
 
   /**
-   * The host, with a port where it is not the one of the scheme.
+   * The host, with its port if it is not the default of the scheme.
    *
    * @generated from field: string host = 4;
    */
   host: string;
 
   /**
-   * The owner, such as a user or `group/subgroup`, as the address writes it. Empty
-   * when there is none.
+   * The owner, such as a user or `group/subgroup`, as written in the address.
+   * Empty if there is none.
    *
    * @generated from field: string owner = 5;
    */
   owner: string;
 
   /**
-   * The name of the repository without `.git`, as the address writes it.
+   * The name of the repository without `.git`, as written in the address.
    *
    * @generated from field: string repo = 6;
    */
   repo: string;
 
   /**
-   * The tag that the page is of. Without a runner known only where the address
-   * itself distinguishes a tag from a branch.
+   * The tag of the page. Without a runner, known only if the address itself
+   * distinguishes tags from branches.
    *
    * @generated from field: string tag = 8;
    */
@@ -526,21 +528,21 @@ export declare type ParseContextURLResponse_Issue = Message<"service.v1.ParseCon
 export declare const ParseContextURLResponse_IssueSchema: GenMessage<ParseContextURLResponse_Issue>;
 
 /**
- * Which repository to check, and where.
+ * The repository to check, and the runner.
  *
  * @generated from message service.v1.CheckRepositoryAccessRequest
  */
 export declare type CheckRepositoryAccessRequest = Message<"service.v1.CheckRepositoryAccessRequest"> & {
   /**
-   * Id of the runner that asks the remote.
+   * Id of the runner that queries the remote.
    *
    * @generated from field: string runner_id = 1;
    */
   runnerId: string;
 
   /**
-   * The address of the repository, or of a page of it as in ParseContextURL: at most
-   * 2,048 characters, without a password.
+   * The address of the repository, or of one of its pages as in
+   * ParseContextURL: at most 2,048 characters, without a password.
    *
    * @generated from field: string repository_url = 2;
    */
@@ -567,8 +569,8 @@ export declare type CheckRepositoryAccessResponse = Message<"service.v1.CheckRep
   hasAccess: boolean;
 
   /**
-   * Why it cannot, for people: at most 4,096 characters, never with a secret. Empty
-   * when it can.
+   * Why it cannot, for people: at most 4,096 characters, without secrets. Empty
+   * if it can.
    *
    * @generated from field: string error_message = 2;
    */
@@ -593,10 +595,11 @@ export declare const CheckRepositoryAccessResponseSchema: GenMessage<CheckReposi
  */
 export declare const RunnerService: GenService<{
   /**
-   * Creates a runner and returns it with the token that connects it, this once.
-   * Callable by administrators of the organization. Errors: permission_denied
-   * for everyone else in the organization; invalid_argument for the kind
-   * RUNNER_KIND_LOCAL_CONFIGURATION, which only the system makes.
+   * Creates a runner and returns it with its exchange token, which is returned
+   * only once. Callable by administrators of the organization. Errors:
+   * permission_denied for everyone else in the organization; invalid_argument
+   * for the kind RUNNER_KIND_LOCAL_CONFIGURATION, which only the system
+   * creates.
    *
    * @generated from rpc service.v1.RunnerService.CreateRunner
    */
@@ -630,10 +633,10 @@ export declare const RunnerService: GenService<{
     output: typeof ListRunnersResponseSchema;
   },
   /**
-   * Changes the name of a runner, and whether it takes work; what the request
-   * leaves unset stays. One that is wanted in RUNNER_PHASE_INACTIVE goes on
-   * with the work that it has and gets no other, until it is wanted in
-   * RUNNER_PHASE_ACTIVE again. A request that changes nothing leaves no trace.
+   * Changes the name of a runner, and whether it accepts work. Fields that are
+   * unset stay unchanged. A runner with the desired phase RUNNER_PHASE_INACTIVE
+   * finishes its present work but gets no new work until its desired phase is
+   * RUNNER_PHASE_ACTIVE again. A request that changes nothing has no effect.
    * Callable by administrators of the organization. Errors: permission_denied
    * for everyone else in the organization; not_found; invalid_argument for
    * another phase, and for the runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
@@ -647,17 +650,16 @@ export declare const RunnerService: GenService<{
   },
   /**
    * Deletes a runner with its environment classes and the host authentication
-   * tokens that it uses, and drops the entries of projects that name one of its
-   * classes. Actions of workflows that it works on begin again on another
-   * runner; those that wait for one of its classes fail, and so do agent runs
-   * that are routed to it or work in its environments. All of it happens or
-   * none, but of more than 64 environments the others are deleted first: a
-   * request that ends with an error may have deleted some, and goes on when it
-   * is repeated. Callable by administrators of the organization. Errors:
-   * permission_denied for everyone else in the organization; not_found, also on
-   * a repetition; failed_precondition while environments are on the runner,
-   * unless `force` is set, and always for the runner of kind
-   * RUNNER_KIND_LOCAL_CONFIGURATION.
+   * tokens that it uses, and removes the entries of projects that name one of
+   * its classes. Workflow actions that it works on restart on another runner;
+   * those that wait for one of its classes fail, and so do agent runs that are
+   * routed to it or work in its environments. The deletion is atomic, except
+   * that with more than 64 environments the others are deleted first: a request
+   * that ends with an error may have deleted some, and repeating it continues.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for everyone else in the organization; not_found, also for a repeated call;
+   * failed_precondition while environments are on the runner, unless `force` is
+   * set, and always for the runner of kind RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerService.DeleteRunner
    */
@@ -667,11 +669,11 @@ export declare const RunnerService: GenService<{
     output: typeof DeleteRunnerResponseSchema;
   },
   /**
-   * Creates a new exchange token for a runner and returns it, this once; the
-   * one before it no longer holds. Callable by administrators of the
+   * Creates a new exchange token for a runner and returns it, only once; the
+   * previous one becomes invalid. Callable by administrators of the
    * organization. Errors: permission_denied for everyone else in the
    * organization; not_found; invalid_argument for the runner of kind
-   * RUNNER_KIND_LOCAL_CONFIGURATION, which runs no program of its own.
+   * RUNNER_KIND_LOCAL_CONFIGURATION, which has no program.
    *
    * @generated from rpc service.v1.RunnerService.CreateRunnerToken
    */
@@ -681,20 +683,22 @@ export declare const RunnerService: GenService<{
     output: typeof CreateRunnerTokenResponseSchema;
   },
   /**
-   * Says which repository and revision the address of a page leads to. Known are
-   * the pages of GitHub, GitLab, Gitea and Forgejo for branches, tags, files,
-   * commits, pull and merge requests and issues; every other address counts as that
-   * of a repository. What only the remote knows is asked of the runner that the
-   * request names, which uses the caller's credential for the host at that runner,
-   * or none where there is none; over ssh the runner's own key. It has 30 seconds.
-   * Without a runner the address alone is read. Callable by every member and
-   * service account of the organization. Errors: not_found for the runner;
-   * invalid_argument for an address of no repository that runners clone;
-   * failed_precondition (RUNNER_UNREACHABLE) for a runner that is paused, does not
-   * listen, fails itself or does not answer in time; failed_precondition (REPOSITORY_UNREADABLE)
-   * when the runner cannot read the repository, or it has no such revision;
-   * failed_precondition (POLICY_DENIED) for a local runner where none may be used;
-   * resource_exhausted for too many questions at once.
+   * Returns the repository and revision that the address of a page refers to.
+   * Recognized are the pages of GitHub, GitLab, Gitea and Forgejo for branches,
+   * tags, files, commits, pull and merge requests and issues; every other
+   * address counts as that of a repository. What only the remote knows is
+   * requested from the runner that the request names. The runner uses the
+   * caller's credential for the host at that runner, or none if there is none;
+   * over ssh the runner's own key. It has 30 seconds. Without a runner, only
+   * the address is interpreted. Callable by every member and service account of
+   * the organization. Errors: not_found for the runner; invalid_argument for an
+   * address that is not of a repository that runners can clone;
+   * failed_precondition (RUNNER_UNREACHABLE) for a runner that is paused, does
+   * not listen, fails itself or does not answer in time; failed_precondition
+   * (REPOSITORY_UNREADABLE) when the runner cannot read the repository, or it
+   * has no such revision; failed_precondition (POLICY_DENIED) for a local
+   * runner if none may be used; resource_exhausted for too many concurrent
+   * questions.
    *
    * @generated from rpc service.v1.RunnerService.ParseContextURL
    */
@@ -704,12 +708,12 @@ export declare const RunnerService: GenService<{
     output: typeof ParseContextURLResponseSchema;
   },
   /**
-   * Says whether a runner can read a repository for the caller: with the caller's
-   * credential for the host at that runner, or without one where there is none;
-   * over ssh with the runner's own key. The runner asks the remote as it does
-   * before it clones, and has 30 seconds. Callable by every member and service
-   * account of the organization. Errors: as ParseContextURL, but that a repository
-   * which cannot be read is an answer.
+   * Checks whether a runner can read a repository for the caller: with the
+   * caller's credential for the host at that runner, or without one if there is
+   * none; over ssh with the runner's own key. The runner queries the remote as
+   * it does before a clone, and has 30 seconds. Callable by every member and
+   * service account of the organization. Errors: as ParseContextURL, except
+   * that an unreadable repository is not an error.
    *
    * @generated from rpc service.v1.RunnerService.CheckRepositoryAccess
    */
