@@ -13,15 +13,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_agent_review: GenFile;
 
 /**
- * What a person says about the changes of an agent run: a summary, comments on
- * lines, or both; or the draft that holds them.
+ * A person's review of the changes of an agent run: a summary, comments on
+ * lines, or both; or the draft that contains them.
  *
  * @generated from message service.v1.AgentReview
  */
 export declare type AgentReview = Message<"service.v1.AgentReview"> & {
   /**
-   * What is said about the changes as a whole. May be empty. At most 8,192
-   * characters. U+202D, U+202E and tag characters are refused as in messages.
+   * The summary of the review. May be empty. At most 8,192 characters. U+202D,
+   * U+202E and tag characters are refused as in messages.
    *
    * @generated from field: string summary = 1;
    */
@@ -35,17 +35,18 @@ export declare type AgentReview = Message<"service.v1.AgentReview"> & {
   comments: AgentReviewComment[];
 
   /**
-   * The draft whose summary and comments are sent, one of the caller's own for the
-   * run, or for the run that is resumed or forked. It is removed in the same write.
-   * Empty: the review is in the request. Never set in a stored review.
+   * The draft whose summary and comments are sent: one of the caller's own for
+   * the run, or for the run that is resumed or forked. It is removed in the
+   * same write. Empty: the review is in the request. Never set in a stored
+   * review.
    *
    * @generated from field: string draft_id = 3;
    */
   draftId: string;
 
   /**
-   * The revision of the draft that the sender has seen; with another one nothing
-   * is sent (aborted). 0: the draft is sent whatever it has become.
+   * The revision of the draft that the sender has seen; with another one
+   * nothing is sent (aborted). 0: the draft is sent in any revision.
    *
    * @generated from field: int64 draft_revision = 4;
    */
@@ -73,7 +74,7 @@ export declare type AgentReviewComment = Message<"service.v1.AgentReviewComment"
   path: string;
 
   /**
-   * On which side of the diff the lines are. UNSPECIFIED: on the new one.
+   * The side of the diff that the lines are on. UNSPECIFIED: the new one.
    *
    * @generated from field: service.v1.AgentReviewComment.Side side = 2;
    */
@@ -95,7 +96,7 @@ export declare type AgentReviewComment = Message<"service.v1.AgentReviewComment"
   lastLine: number;
 
   /**
-   * What the diff compares with. UNSPECIFIED: with what was checked out.
+   * The base of the diff. UNSPECIFIED: the state that was checked out.
    *
    * @generated from field: service.v1.DiffBase base = 5;
    */
@@ -118,9 +119,10 @@ export declare type AgentReviewComment = Message<"service.v1.AgentReviewComment"
   text: string;
 
   /**
-   * What the lines were, by which they are found later. The server takes it from
-   * the diff while the digest is that of the stored one, whatever the request
-   * says. Of an earlier diff the server has no lines: the request gives them.
+   * The content of the lines, which is used to find them later. While the
+   * digest is that of the stored diff, the server takes it from the diff and
+   * ignores the request. For an earlier diff, which the server does not have,
+   * the request must provide it.
    *
    * @generated from field: service.v1.AgentReviewComment.Quote quote = 8;
    */
@@ -143,9 +145,9 @@ export declare type AgentReviewComment = Message<"service.v1.AgentReviewComment"
 export declare const AgentReviewCommentSchema: GenMessage<AgentReviewComment>;
 
 /**
- * The lines that a comment is on, and those next to them, without their line
- * breaks. Of longer lines the first 160 characters are kept and compared;
- * U+202D, U+202E and tag characters are left out.
+ * The lines of a comment and the adjacent lines, without their line breaks.
+ * Of longer lines, the first 160 characters are stored and compared; U+202D,
+ * U+202E and tag characters are left out.
  *
  * @generated from message service.v1.AgentReviewComment.Quote
  */
@@ -165,15 +167,15 @@ export declare type AgentReviewComment_Quote = Message<"service.v1.AgentReviewCo
   before: string[];
 
   /**
-   * Lines right behind them in the diff, on the same side. At most 2.
+   * Lines right after them in the diff, on the same side. At most 2.
    *
    * @generated from field: repeated string after = 3;
    */
   after: string[];
 
   /**
-   * The path that the file had where the diff begins, when that is another. At
-   * most 1,024 characters.
+   * The path of the file at the base of the diff, if it is different. At most
+   * 1,024 characters.
    *
    * @generated from field: string old_path = 4;
    */
@@ -187,13 +189,13 @@ export declare type AgentReviewComment_Quote = Message<"service.v1.AgentReviewCo
 export declare const AgentReviewComment_QuoteSchema: GenMessage<AgentReviewComment_Quote>;
 
 /**
- * Where the lines of a comment are now.
+ * The present location of a comment's lines.
  *
  * @generated from message service.v1.AgentReviewComment.Present
  */
 export declare type AgentReviewComment_Present = Message<"service.v1.AgentReviewComment.Present"> & {
   /**
-   * What has become of them.
+   * The state of the lines.
    *
    * @generated from field: service.v1.AgentReviewComment.State state = 1;
    */
@@ -242,14 +244,14 @@ export enum AgentReviewComment_Side {
   UNSPECIFIED = 0,
 
   /**
-   * The file as it was: lines that are gone, and lines that have stayed.
+   * The old file: deleted and unchanged lines.
    *
    * @generated from enum value: SIDE_OLD = 1;
    */
   OLD = 1,
 
   /**
-   * The file as it is: lines that are new, and lines that have stayed.
+   * The new file: added and unchanged lines.
    *
    * @generated from enum value: SIDE_NEW = 2;
    */
@@ -262,7 +264,7 @@ export enum AgentReviewComment_Side {
 export declare const AgentReviewComment_SideSchema: GenEnum<AgentReviewComment_Side>;
 
 /**
- * What has become of the lines of a comment.
+ * The state of a comment's lines.
  *
  * @generated from enum service.v1.AgentReviewComment.State
  */
@@ -275,21 +277,21 @@ export enum AgentReviewComment_State {
   UNSPECIFIED = 0,
 
   /**
-   * They are where they were.
+   * They have not moved.
    *
    * @generated from enum value: STATE_CURRENT = 1;
    */
   CURRENT = 1,
 
   /**
-   * They are the same, at another place.
+   * They have moved, unchanged.
    *
    * @generated from enum value: STATE_MOVED = 2;
    */
   MOVED = 2,
 
   /**
-   * They are not in the diff any more, or it is not clear which ones they are.
+   * They are no longer in the diff, or cannot be identified unambiguously.
    *
    * @generated from enum value: STATE_OUTDATED = 3;
    */
@@ -302,7 +304,8 @@ export enum AgentReviewComment_State {
 export declare const AgentReviewComment_StateSchema: GenEnum<AgentReviewComment_State>;
 
 /**
- * A review that is not sent yet. Only its author sees it; it goes with its run.
+ * A review that has not been sent yet. Only its author can see it; it is
+ * removed with its run.
  *
  * @generated from message service.v1.AgentReviewDraft
  */
@@ -343,7 +346,7 @@ export declare type AgentReviewDraft = Message<"service.v1.AgentReviewDraft"> & 
   updatedAt?: Timestamp | undefined;
 
   /**
-   * What is said about the changes as a whole; may be empty.
+   * The summary of the review; may be empty.
    *
    * @generated from field: string summary = 6;
    */

@@ -62,7 +62,7 @@ export const AgentReviewComment_StateSchema = /*@__PURE__*/
   enumDesc(file_service_v1_agent_review, 1, 1);
 
 /**
- * What has become of the lines of a comment.
+ * The state of a comment's lines.
  *
  * @generated from enum service.v1.AgentReviewComment.State
  */

@@ -14,7 +14,7 @@ import type { AgentReviewComment, AgentReviewDraft } from "./agent_review_pb.js"
 export declare const file_service_v1_agent_review_service: GenFile;
 
 /**
- * Whose reviews to list.
+ * The run whose reviews to list.
  *
  * @generated from message service.v1.ListAgentReviewsRequest
  */
@@ -54,15 +54,16 @@ export declare type ListAgentReviewsResponse = Message<"service.v1.ListAgentRevi
   pagination?: PaginationResponse | undefined;
 
   /**
-   * The inputs of this page that carry a review.
+   * The inputs of this page, each with a review.
    *
    * @generated from field: repeated service.v1.AgentInput reviews = 2;
    */
   reviews: AgentInput[];
 
   /**
-   * The digest of the diff with which the comments were compared, the one against
-   * what was checked out. Empty before anything was reported of the environment.
+   * The digest of the diff that the comments were compared with, the one
+   * against what was checked out. Empty until changes of the environment have
+   * been reported.
    *
    * @generated from field: string digest = 3;
    */
@@ -89,8 +90,7 @@ export declare type CreateAgentReviewDraftRequest = Message<"service.v1.CreateAg
   agentExecutionId: string;
 
   /**
-   * What is said about the changes as a whole. May be empty. At most 8,192
-   * characters.
+   * The summary of the review. May be empty. At most 8,192 characters.
    *
    * @generated from field: string summary = 2;
    */
@@ -131,7 +131,7 @@ export declare type CreateAgentReviewDraftResponse = Message<"service.v1.CreateA
 export declare const CreateAgentReviewDraftResponseSchema: GenMessage<CreateAgentReviewDraftResponse>;
 
 /**
- * What a draft is to become.
+ * The new content of a draft.
  *
  * @generated from message service.v1.UpdateAgentReviewDraftRequest
  */
@@ -151,15 +151,14 @@ export declare type UpdateAgentReviewDraftRequest = Message<"service.v1.UpdateAg
   revision: bigint;
 
   /**
-   * What is said about the changes as a whole, instead of what was said before.
-   * At most 8,192 characters.
+   * The new summary, replacing the previous one. At most 8,192 characters.
    *
    * @generated from field: string summary = 3;
    */
   summary: string;
 
   /**
-   * The comments on lines, instead of those before. At most 40.
+   * The new comments on lines, replacing the previous ones. At most 40.
    *
    * @generated from field: repeated service.v1.AgentReviewComment comments = 4;
    */
@@ -193,7 +192,7 @@ export declare type UpdateAgentReviewDraftResponse = Message<"service.v1.UpdateA
 export declare const UpdateAgentReviewDraftResponseSchema: GenMessage<UpdateAgentReviewDraftResponse>;
 
 /**
- * Whose drafts to list.
+ * The run whose drafts to list.
  *
  * @generated from message service.v1.ListAgentReviewDraftsRequest
  */
@@ -281,10 +280,10 @@ export declare type DeleteAgentReviewDraftResponse = Message<"service.v1.DeleteA
 export declare const DeleteAgentReviewDraftResponseSchema: GenMessage<DeleteAgentReviewDraftResponse>;
 
 /**
- * Reviews of what agent runs have changed, and drafts of reviews. A review is
- * sent with SendToAgentExecution. Every operation also returns unauthenticated
- * without a valid token and invalid_argument for a request that violates a rule
- * of its message.
+ * Manages reviews of the changes of agent runs, and drafts of reviews. A review
+ * is sent with SendToAgentExecution. Every operation also returns
+ * unauthenticated without a valid token and invalid_argument for a request that
+ * violates a rule of its message.
  *
  * @generated from service service.v1.AgentReviewService
  */
@@ -303,15 +302,15 @@ export declare const AgentReviewService: GenService<{
     output: typeof ListAgentReviewsResponseSchema;
   },
   /**
-   * Creates a draft of a review, which the caller alone sees. Nothing is
+   * Creates a draft of a review, which only the caller can see. It is not
    * recorded in the audit log, and no event announces it. The run's creator and
    * administrators of the organization may call it, on runs in any phase.
    * Errors: not_found when the run does not exist, belongs to another
-   * organization or not the caller's to read; permission_denied when the caller
-   * may read it but not send to it; invalid_argument for a comment on lines
-   * that the diff with its digest does not show, and for a text with characters
-   * that hide or reorder it; failed_precondition when the caller has 10 drafts
-   * for the run.
+   * organization or is not readable by the caller; permission_denied when the
+   * caller may read it but not send to it; invalid_argument for a comment on
+   * lines that the diff with its digest does not show, and for a text with
+   * characters that hide or reorder it; failed_precondition when the caller has
+   * 10 drafts for the run.
    *
    * @generated from rpc service.v1.AgentReviewService.CreateAgentReviewDraft
    */
@@ -338,7 +337,7 @@ export declare const AgentReviewService: GenService<{
    * Lists the caller's own drafts for a run, the oldest first, with the present
    * state of each comment. The run's creator and administrators of the
    * organization may call it. Errors: not_found when the run does not exist,
-   * belongs to another organization or not the caller's to read;
+   * belongs to another organization or is not readable by the caller;
    * permission_denied when the caller may read it but not send to it;
    * invalid_argument for a page token of another query.
    *
@@ -350,8 +349,8 @@ export declare const AgentReviewService: GenService<{
     output: typeof ListAgentReviewDraftsResponseSchema;
   },
   /**
-   * Deletes a draft without sending it. Its author may call it. Errors: not_found,
-   * also for the draft of somebody else and on a repetition.
+   * Deletes a draft without sending it. Its author may call it. Errors:
+   * not_found, also for the draft of somebody else and for a repeated call.
    *
    * @generated from rpc service.v1.AgentReviewService.DeleteAgentReviewDraft
    */

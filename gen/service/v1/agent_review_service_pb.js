@@ -85,10 +85,10 @@ export const DeleteAgentReviewDraftResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_agent_review_service, 9);
 
 /**
- * Reviews of what agent runs have changed, and drafts of reviews. A review is
- * sent with SendToAgentExecution. Every operation also returns unauthenticated
- * without a valid token and invalid_argument for a request that violates a rule
- * of its message.
+ * Manages reviews of the changes of agent runs, and drafts of reviews. A review
+ * is sent with SendToAgentExecution. Every operation also returns
+ * unauthenticated without a valid token and invalid_argument for a request that
+ * violates a rule of its message.
  *
  * @generated from service service.v1.AgentReviewService
  */

@@ -12,7 +12,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_environment_changes: GenFile;
 
 /**
- * What differs in the repositories of an environment from the commits that they
+ * The differences of an environment's repositories from the commits that they
  * were checked out at, committed or not. Files that git ignores do not count.
  *
  * @generated from message service.v1.EnvironmentChanges
@@ -26,14 +26,14 @@ export declare type EnvironmentChanges = Message<"service.v1.EnvironmentChanges"
   environmentId: string;
 
   /**
-   * When the runner looked at the working trees last.
+   * When the runner last inspected the working trees.
    *
    * @generated from field: google.protobuf.Timestamp refreshed_at = 2;
    */
   refreshedAt?: Timestamp | undefined;
 
   /**
-   * Names the state that the diff against the base shows, 64 hexadecimal digits:
+   * Identifies the state of the diff against the base, 64 hexadecimal digits:
    * it changes when the diff does.
    *
    * @generated from field: string digest = 3;
@@ -63,21 +63,22 @@ export declare type EnvironmentChanges = Message<"service.v1.EnvironmentChanges"
 export declare const EnvironmentChangesSchema: GenMessage<EnvironmentChanges>;
 
 /**
- * What differs in one repository.
+ * The differences in one repository.
  *
  * @generated from message service.v1.RepositoryChanges
  */
 export declare type RepositoryChanges = Message<"service.v1.RepositoryChanges"> & {
   /**
-   * The folder of the repository in the environment, empty for the environment's
-   * own; the paths of its files begin with it. At most 4,096 characters.
+   * The folder of the repository in the environment, empty for the
+   * environment's own folder; the paths of its files begin with it. At most
+   * 4,096 characters.
    *
    * @generated from field: string folder = 1;
    */
   folder: string;
 
   /**
-   * The commit that was checked out, in hexadecimal digits; empty where the
+   * The commit that was checked out, in hexadecimal digits; empty if the
    * repository had none. At most 64 characters.
    *
    * @generated from field: string base_commit = 2;
@@ -85,7 +86,7 @@ export declare type RepositoryChanges = Message<"service.v1.RepositoryChanges"> 
   baseCommit: string;
 
   /**
-   * The commit that is checked out now; empty where there is none. At most 64
+   * The commit that is checked out now; empty if there is none. At most 64
    * characters.
    *
    * @generated from field: string head_commit = 3;
@@ -93,7 +94,7 @@ export declare type RepositoryChanges = Message<"service.v1.RepositoryChanges"> 
   headCommit: string;
 
   /**
-   * The branch that is checked out now; empty where none is. At most 1,024
+   * The branch that is checked out now; empty if there is none. At most 1,024
    * characters.
    *
    * @generated from field: string branch = 4;
@@ -101,7 +102,7 @@ export declare type RepositoryChanges = Message<"service.v1.RepositoryChanges"> 
   branch: string;
 
   /**
-   * Number of commits that the present one has and the base has not.
+   * Number of commits in the present one's history that are not in the base's.
    *
    * @generated from field: int32 commits_ahead = 5;
    */
@@ -115,9 +116,9 @@ export declare type RepositoryChanges = Message<"service.v1.RepositoryChanges"> 
   counts?: ChangeCounts | undefined;
 
   /**
-   * Why the runner cannot determine what has changed, for people to read;
-   * nothing else is reported of the repository then. Empty while it can. At
-   * most 1,024 characters.
+   * Why the runner cannot determine the changes, for people to read; then
+   * nothing else is reported for the repository. Empty otherwise. At most 1,024
+   * characters.
    *
    * @generated from field: string problem = 7;
    */
@@ -131,48 +132,48 @@ export declare type RepositoryChanges = Message<"service.v1.RepositoryChanges"> 
 export declare const RepositoryChangesSchema: GenMessage<RepositoryChanges>;
 
 /**
- * How much has changed.
+ * The number of changes.
  *
  * @generated from message service.v1.ChangeCounts
  */
 export declare type ChangeCounts = Message<"service.v1.ChangeCounts"> & {
   /**
-   * Files that are in both states and differ.
+   * Modified files.
    *
    * @generated from field: int32 changed_files = 1;
    */
   changedFiles: number;
 
   /**
-   * Files that are new.
+   * Added files.
    *
    * @generated from field: int32 added_files = 2;
    */
   addedFiles: number;
 
   /**
-   * Files that are gone.
+   * Deleted files.
    *
    * @generated from field: int32 deleted_files = 3;
    */
   deletedFiles: number;
 
   /**
-   * Files that have another path, whether their content differs or not.
+   * Renamed files, with or without changes of their content.
    *
    * @generated from field: int32 renamed_files = 4;
    */
   renamedFiles: number;
 
   /**
-   * Lines that are new. Binary and large files count none.
+   * Added lines. Binary and large files count none.
    *
    * @generated from field: int64 added_lines = 5;
    */
   addedLines: bigint;
 
   /**
-   * Lines that are gone.
+   * Deleted lines.
    *
    * @generated from field: int64 deleted_lines = 6;
    */
@@ -186,22 +187,23 @@ export declare type ChangeCounts = Message<"service.v1.ChangeCounts"> & {
 export declare const ChangeCountsSchema: GenMessage<ChangeCounts>;
 
 /**
- * What differs in one file.
+ * The differences in one file.
  *
  * @generated from message service.v1.EnvironmentFileDiff
  */
 export declare type EnvironmentFileDiff = Message<"service.v1.EnvironmentFileDiff"> & {
   /**
-   * The file's path in the environment, with `/`; of a deleted file the one that
-   * it had. It may have any characters, also line breaks and control sequences of
-   * terminals; bytes that are not UTF-8 are replaced. At most 16,384 characters.
+   * The file's path in the environment, with `/`; for a deleted file, its
+   * former path. It may contain any characters, including line breaks and
+   * terminal control sequences; bytes that are not UTF-8 are replaced. At most
+   * 16,384 characters.
    *
    * @generated from field: string path = 1;
    */
   path: string;
 
   /**
-   * The path that a renamed file had before. Empty for others. At most 16,384
+   * The former path of a renamed file. Empty for others. At most 16,384
    * characters.
    *
    * @generated from field: string old_path = 2;
@@ -209,21 +211,21 @@ export declare type EnvironmentFileDiff = Message<"service.v1.EnvironmentFileDif
   oldPath: string;
 
   /**
-   * What has become of the file.
+   * The kind of the change.
    *
    * @generated from field: service.v1.EnvironmentFileDiff.Kind kind = 3;
    */
   kind: EnvironmentFileDiff_Kind;
 
   /**
-   * Lines that are new; 0 for a file without a patch.
+   * Added lines; 0 for a file without a patch.
    *
    * @generated from field: int64 added_lines = 4;
    */
   addedLines: bigint;
 
   /**
-   * Lines that are gone; 0 for a file without a patch.
+   * Deleted lines; 0 for a file without a patch.
    *
    * @generated from field: int64 deleted_lines = 5;
    */
@@ -237,23 +239,23 @@ export declare type EnvironmentFileDiff = Message<"service.v1.EnvironmentFileDif
   sizeBytes: bigint;
 
   /**
-   * The hunks in unified form, from the first `@@` on, secrets masked; bytes that
-   * are not UTF-8 are replaced. Empty where there are none, and where
-   * `patch_omission` says so. At most 524,288 characters.
+   * The hunks in unified form, from the first `@@` on, with secrets masked;
+   * bytes that are not UTF-8 are replaced. Empty if there are none, and if
+   * `patch_omission` is set. At most 524,288 characters.
    *
    * @generated from field: string patch = 7;
    */
   patch: string;
 
   /**
-   * Why the patch is left out. Unspecified: it is not.
+   * Why the patch is omitted. Unspecified: it is not omitted.
    *
    * @generated from field: service.v1.EnvironmentFileDiff.PatchOmission patch_omission = 8;
    */
   patchOmission: EnvironmentFileDiff_PatchOmission;
 
   /**
-   * The mode that the file had, such as `100644`, `100755` for a program and
+   * The former mode of the file, such as `100644`, `100755` for a program and
    * `120000` for a symbolic link; empty for a new one. At most 6 characters.
    *
    * @generated from field: string old_mode = 9;
@@ -261,7 +263,8 @@ export declare type EnvironmentFileDiff = Message<"service.v1.EnvironmentFileDif
   oldMode: string;
 
   /**
-   * The mode that the file has; empty for a deleted one. At most 6 characters.
+   * The present mode of the file; empty for a deleted one. At most 6
+   * characters.
    *
    * @generated from field: string new_mode = 10;
    */
@@ -275,7 +278,7 @@ export declare type EnvironmentFileDiff = Message<"service.v1.EnvironmentFileDif
 export declare const EnvironmentFileDiffSchema: GenMessage<EnvironmentFileDiff>;
 
 /**
- * What has become of a file.
+ * The kind of a file's change.
  *
  * @generated from enum service.v1.EnvironmentFileDiff.Kind
  */
@@ -288,28 +291,28 @@ export enum EnvironmentFileDiff_Kind {
   UNSPECIFIED = 0,
 
   /**
-   * It differs.
+   * It was modified.
    *
    * @generated from enum value: KIND_CHANGED = 1;
    */
   CHANGED = 1,
 
   /**
-   * It is new.
+   * It was added.
    *
    * @generated from enum value: KIND_ADDED = 2;
    */
   ADDED = 2,
 
   /**
-   * It is gone.
+   * It was deleted.
    *
    * @generated from enum value: KIND_DELETED = 3;
    */
   DELETED = 3,
 
   /**
-   * It has another path.
+   * It was renamed.
    *
    * @generated from enum value: KIND_RENAMED = 4;
    */
@@ -322,13 +325,13 @@ export enum EnvironmentFileDiff_Kind {
 export declare const EnvironmentFileDiff_KindSchema: GenEnum<EnvironmentFileDiff_Kind>;
 
 /**
- * Why a patch is left out.
+ * Why a patch is omitted.
  *
  * @generated from enum service.v1.EnvironmentFileDiff.PatchOmission
  */
 export enum EnvironmentFileDiff_PatchOmission {
   /**
-   * It is not.
+   * It is not omitted.
    *
    * @generated from enum value: PATCH_OMISSION_UNSPECIFIED = 0;
    */
@@ -349,15 +352,16 @@ export enum EnvironmentFileDiff_PatchOmission {
   LARGE = 2,
 
   /**
-   * The patches before it fill what is kept of an environment.
+   * The patches before it use up the space that is kept for an environment.
    *
    * @generated from enum value: PATCH_OMISSION_FULL = 3;
    */
   FULL = 3,
 
   /**
-   * It may have secrets that its runner cannot mask: it was started again, and not
-   * all work that had secrets in the environment goes on since.
+   * It may contain secrets that its runner cannot mask, because the runner
+   * was restarted, and some of the work that had secrets in the environment
+   * has not continued since.
    *
    * @generated from enum value: PATCH_OMISSION_SECRETS_UNKNOWN = 4;
    */
@@ -376,38 +380,37 @@ export declare const EnvironmentFileDiff_PatchOmissionSchema: GenEnum<Environmen
  */
 export declare type EnvironmentFile = Message<"service.v1.EnvironmentFile"> & {
   /**
-   * The name in its folder. It may have any characters, also line breaks and
-   * control sequences of terminals; bytes that are not UTF-8 are replaced, and
-   * secrets masked. At most 1,024 characters.
+   * The name in its folder. It may contain any characters, including line
+   * breaks and terminal control sequences; bytes that are not UTF-8 are
+   * replaced, and secrets masked. At most 1,024 characters.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Whether the name is not the whole of the real one, so that no path reaches the
-   * entry.
+   * Whether the name is incomplete, so that no path reaches the entry.
    *
    * @generated from field: bool name_altered = 2;
    */
   nameAltered: boolean;
 
   /**
-   * What it is.
+   * The kind of the entry.
    *
    * @generated from field: service.v1.EnvironmentFile.Kind kind = 3;
    */
   kind: EnvironmentFile_Kind;
 
   /**
-   * Its size in bytes; 0 for what is no file.
+   * Its size in bytes; 0 for entries that are not files.
    *
    * @generated from field: int64 size_bytes = 4;
    */
   sizeBytes: bigint;
 
   /**
-   * Whether it is a file that may be executed.
+   * Whether it is an executable file.
    *
    * @generated from field: bool executable = 5;
    */
@@ -428,7 +431,7 @@ export declare type EnvironmentFile = Message<"service.v1.EnvironmentFile"> & {
 export declare const EnvironmentFileSchema: GenMessage<EnvironmentFile>;
 
 /**
- * What an entry is.
+ * The kind of an entry.
  *
  * @generated from enum service.v1.EnvironmentFile.Kind
  */
@@ -441,7 +444,7 @@ export enum EnvironmentFile_Kind {
   UNSPECIFIED = 0,
 
   /**
-   * A file with a content.
+   * A regular file.
    *
    * @generated from enum value: KIND_FILE = 1;
    */
@@ -475,7 +478,7 @@ export enum EnvironmentFile_Kind {
 export declare const EnvironmentFile_KindSchema: GenEnum<EnvironmentFile_Kind>;
 
 /**
- * What an environment is compared with.
+ * The base that an environment is compared with.
  *
  * @generated from enum service.v1.DiffBase
  */
@@ -495,8 +498,9 @@ export enum DiffBase {
   ENVIRONMENT = 1,
 
   /**
-   * What the agent, or the step of the action, found when its last turn began: as
-   * the turn before had left it, and at the first turn what was checked out.
+   * The state at the beginning of the last turn of the agent, or of the step of
+   * the action: as the previous turn left it; for the first turn, the state
+   * that was checked out.
    *
    * @generated from enum value: DIFF_BASE_LAST_TURN = 2;
    */

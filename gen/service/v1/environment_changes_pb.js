@@ -47,7 +47,7 @@ export const EnvironmentFileDiff_KindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment_changes, 3, 0);
 
 /**
- * What has become of a file.
+ * The kind of a file's change.
  *
  * @generated from enum service.v1.EnvironmentFileDiff.Kind
  */
@@ -61,7 +61,7 @@ export const EnvironmentFileDiff_PatchOmissionSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment_changes, 3, 1);
 
 /**
- * Why a patch is left out.
+ * Why a patch is omitted.
  *
  * @generated from enum service.v1.EnvironmentFileDiff.PatchOmission
  */
@@ -82,7 +82,7 @@ export const EnvironmentFile_KindSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment_changes, 4, 0);
 
 /**
- * What an entry is.
+ * The kind of an entry.
  *
  * @generated from enum service.v1.EnvironmentFile.Kind
  */
@@ -96,7 +96,7 @@ export const DiffBaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment_changes, 0);
 
 /**
- * What an environment is compared with.
+ * The base that an environment is compared with.
  *
  * @generated from enum service.v1.DiffBase
  */

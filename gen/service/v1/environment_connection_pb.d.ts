@@ -12,23 +12,21 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_environment_connection: GenFile;
 
 /**
- * A request of the commands of isolated work for a connection to a host, once it is
- * refused or over.
+ * A connection to a host that commands of isolated work requested; recorded
+ * once it was refused or has ended.
  *
  * @generated from message service.v1.EnvironmentConnection
  */
 export declare type EnvironmentConnection = Message<"service.v1.EnvironmentConnection"> & {
   /**
-   * Id that the runner has given it, of which an environment has no two. 1 to 64
-   * characters.
+   * Id given by the runner, unique within the environment. 1 to 64 characters.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The name or the address that was asked for, with secrets masked. 1 to 300
-   * characters.
+   * The requested name or address, with secrets masked. 1 to 300 characters.
    *
    * @generated from field: string host = 2;
    */
@@ -57,21 +55,21 @@ export declare type EnvironmentConnection = Message<"service.v1.EnvironmentConne
   refusal: EnvironmentConnection_Refusal;
 
   /**
-   * Bytes that went to the host.
+   * Bytes sent to the host.
    *
    * @generated from field: int64 sent_bytes = 6;
    */
   sentBytes: bigint;
 
   /**
-   * Bytes that came from the host.
+   * Bytes received from the host.
    *
    * @generated from field: int64 received_bytes = 7;
    */
   receivedBytes: bigint;
 
   /**
-   * When it was refused or over, by the clock of the runner's machine.
+   * When it was refused or ended, by the clock of the runner's machine.
    *
    * @generated from field: google.protobuf.Timestamp ended_at = 8;
    */
@@ -91,7 +89,7 @@ export declare const EnvironmentConnectionSchema: GenMessage<EnvironmentConnecti
  */
 export enum EnvironmentConnection_Refusal {
   /**
-   * It is not.
+   * It was not refused.
    *
    * @generated from enum value: REFUSAL_UNSPECIFIED = 0;
    */
@@ -105,8 +103,8 @@ export enum EnvironmentConnection_Refusal {
   NOT_ALLOWED = 1,
 
   /**
-   * An address of the host is not public, and the runner's operator does not name
-   * it.
+   * The host has a non-public address that the runner's operator does not
+   * name.
    *
    * @generated from enum value: REFUSAL_ADDRESS_NOT_PUBLIC = 2;
    */
@@ -120,8 +118,8 @@ export enum EnvironmentConnection_Refusal {
   NO_ADDRESS = 3,
 
   /**
-   * A pull request from a fork began the work, which reaches the hosts of its
-   * repositories alone.
+   * The work was started by a pull request from a fork, and may connect only
+   * to the hosts of its repositories.
    *
    * @generated from enum value: REFUSAL_BEGUN_BY_FORK = 4;
    */

@@ -11,8 +11,8 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_environment_push: GenFile;
 
 /**
- * A push of what is in a repository of an environment to a branch of the remote
- * that the repository was made from.
+ * A push of the content of a repository in an environment to a branch of the
+ * repository's remote.
  *
  * @generated from message service.v1.EnvironmentPush
  */
@@ -25,8 +25,8 @@ export declare type EnvironmentPush = Message<"service.v1.EnvironmentPush"> & {
   environmentId: string;
 
   /**
-   * The folder of the repository in the environment; empty for the environment's
-   * own.
+   * The folder of the repository in the environment; empty for the
+   * environment's own folder.
    *
    * @generated from field: string folder = 2;
    */
@@ -47,30 +47,30 @@ export declare type EnvironmentPush = Message<"service.v1.EnvironmentPush"> & {
   branch: string;
 
   /**
-   * The commit that the branch has, or is to have, in hexadecimal digits.
+   * The commit that the branch has, or will have, in hexadecimal digits.
    *
    * @generated from field: string commit = 5;
    */
   commit: string;
 
   /**
-   * How far the push is.
+   * The state of the push.
    *
    * @generated from field: service.v1.EnvironmentPush.State state = 6;
    */
   state: EnvironmentPush_State;
 
   /**
-   * What has become of the branch. Unset while the push goes on, or waits for an
-   * approval.
+   * The effect on the branch. Unset while the push is in progress or waits for
+   * an approval.
    *
    * @generated from field: service.v1.EnvironmentPush.Outcome outcome = 7;
    */
   outcome: EnvironmentPush_Outcome;
 
   /**
-   * The approval that the push waits for; empty where it waits for none. Once it is
-   * approved, the caller that asked for the push repeats the call, which carries
+   * The approval that the push waits for; empty if it waits for none. Once it
+   * is approved, the caller that requested the push repeats the call to carry
    * it out.
    *
    * @generated from field: string approval_id = 8;
@@ -78,7 +78,7 @@ export declare type EnvironmentPush = Message<"service.v1.EnvironmentPush"> & {
   approvalId: string;
 
   /**
-   * What the runner is at, while the push goes on. Unset otherwise.
+   * The runner's progress while the push is in progress. Unset otherwise.
    *
    * @generated from field: service.v1.EnvironmentPush.Progress progress = 9;
    */
@@ -92,7 +92,7 @@ export declare type EnvironmentPush = Message<"service.v1.EnvironmentPush"> & {
 export declare const EnvironmentPushSchema: GenMessage<EnvironmentPush>;
 
 /**
- * What a runner is at.
+ * The progress of a runner.
  *
  * @generated from message service.v1.EnvironmentPush.Progress
  */
@@ -105,7 +105,8 @@ export declare type EnvironmentPush_Progress = Message<"service.v1.EnvironmentPu
   stage: EnvironmentPush_Stage;
 
   /**
-   * How much of the stage is done, 0 to 100; 0 also where it is not known.
+   * Percentage of the stage that is done, 0 to 100; 0 also if it is not
+   * known.
    *
    * @generated from field: int32 percent = 2;
    */
@@ -119,7 +120,7 @@ export declare type EnvironmentPush_Progress = Message<"service.v1.EnvironmentPu
 export declare const EnvironmentPush_ProgressSchema: GenMessage<EnvironmentPush_Progress>;
 
 /**
- * How far a push is.
+ * The state of a push.
  *
  * @generated from enum service.v1.EnvironmentPush.State
  */
@@ -139,16 +140,16 @@ export enum EnvironmentPush_State {
   DONE = 1,
 
   /**
-   * Nothing was pushed yet: people are asked.
+   * Nothing was pushed yet: the push waits for an approval.
    *
    * @generated from enum value: STATE_WAITING_FOR_APPROVAL = 2;
    */
   WAITING_FOR_APPROVAL = 2,
 
   /**
-   * The runner is at it, and goes on whether anybody waits or not. The same call,
-   * by the same caller, goes on waiting for it. What is not known yet, such as the
-   * commit, is empty.
+   * The runner is pushing, and continues whether a caller waits or not.
+   * Repeat the same call as the same caller to continue waiting. Values that
+   * are not known yet, such as the commit, are empty.
    *
    * @generated from enum value: STATE_GOING_ON = 3;
    */
@@ -161,27 +162,27 @@ export enum EnvironmentPush_State {
 export declare const EnvironmentPush_StateSchema: GenEnum<EnvironmentPush_State>;
 
 /**
- * What has become of a branch.
+ * The effect of a push on a branch.
  *
  * @generated from enum service.v1.EnvironmentPush.Outcome
  */
 export enum EnvironmentPush_Outcome {
   /**
-   * Nothing yet.
+   * None yet.
    *
    * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It is new.
+   * It was created.
    *
    * @generated from enum value: OUTCOME_CREATED = 1;
    */
   CREATED = 1,
 
   /**
-   * It has more commits than before.
+   * Commits were added to it.
    *
    * @generated from enum value: OUTCOME_ADVANCED = 2;
    */
@@ -195,7 +196,7 @@ export enum EnvironmentPush_Outcome {
   REPLACED = 3,
 
   /**
-   * It had the commit already.
+   * It already had the commit.
    *
    * @generated from enum value: OUTCOME_UNCHANGED = 4;
    */
@@ -214,35 +215,35 @@ export declare const EnvironmentPush_OutcomeSchema: GenEnum<EnvironmentPush_Outc
  */
 export enum EnvironmentPush_Stage {
   /**
-   * It has not begun, or its runner does not report it.
+   * The push has not started, or its runner does not report the stage.
    *
    * @generated from enum value: STAGE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The files of the repository are looked at.
+   * The runner examines the files of the repository.
    *
    * @generated from enum value: STAGE_LOOKING = 1;
    */
   LOOKING = 1,
 
   /**
-   * What is new is copied out of the repository, and checked.
+   * The runner copies the new content out of the repository and checks it.
    *
    * @generated from enum value: STAGE_COPYING = 2;
    */
   COPYING = 2,
 
   /**
-   * It is sent to the remote.
+   * The runner sends it to the remote.
    *
    * @generated from enum value: STAGE_SENDING = 3;
    */
   SENDING = 3,
 
   /**
-   * The remote takes it in.
+   * The remote processes it.
    *
    * @generated from enum value: STAGE_TAKING = 4;
    */

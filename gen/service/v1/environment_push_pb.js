@@ -32,7 +32,7 @@ export const EnvironmentPush_StateSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment_push, 0, 0);
 
 /**
- * How far a push is.
+ * The state of a push.
  *
  * @generated from enum service.v1.EnvironmentPush.State
  */
@@ -46,7 +46,7 @@ export const EnvironmentPush_OutcomeSchema = /*@__PURE__*/
   enumDesc(file_service_v1_environment_push, 0, 1);
 
 /**
- * What has become of a branch.
+ * The effect of a push on a branch.
  *
  * @generated from enum service.v1.EnvironmentPush.Outcome
  */

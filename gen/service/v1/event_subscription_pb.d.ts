@@ -14,8 +14,8 @@ import type { ResourceOperation, ResourceType } from "./event_pb.js";
 export declare const file_service_v1_event_subscription: GenFile;
 
 /**
- * A subscription of an organization to its own events, which the server sends to
- * an address outside as they happen.
+ * A subscription of an organization to its own events, which the server sends
+ * to an external address as they happen.
  *
  * @generated from message service.v1.EventSubscription
  */
@@ -35,23 +35,23 @@ export declare type EventSubscription = Message<"service.v1.EventSubscription"> 
   name: string;
 
   /**
-   * The origin of the address that events are sent to, such as
-   * `https://hooks.example.org`. The rest of the address is never returned: chat
-   * services keep the credential of a hook in it.
+   * The origin of the target address, such as `https://hooks.example.org`. The
+   * rest of the address is never returned, because chat services put the
+   * credential of a hook in it.
    *
    * @generated from field: string target = 3;
    */
   target: string;
 
   /**
-   * The kinds of events that are sent, as the request named them.
+   * The kinds of events to send, as named in the request.
    *
    * @generated from field: repeated string event_kinds = 4;
    */
   eventKinds: string[];
 
   /**
-   * How deliveries are written.
+   * The format of deliveries.
    *
    * @generated from field: service.v1.EventFormat format = 5;
    */
@@ -65,44 +65,46 @@ export declare type EventSubscription = Message<"service.v1.EventSubscription"> 
   state: EventSubscriptionState;
 
   /**
-   * Who made it. It stays when they leave: it belongs to the organization.
+   * Who created it. It is kept when they leave, because it belongs to the
+   * organization.
    *
    * @generated from field: service.v1.Subject creator = 7;
    */
   creator?: Subject | undefined;
 
   /**
-   * When it was made.
+   * When it was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it last changed, its secret and its state included.
+   * When it last changed, including its secret and its state.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 9;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * Until when deliveries are signed with the former secret, too. Unset when the
-   * secret was never replaced.
+   * The time until which deliveries are also signed with the previous secret.
+   * Unset if the secret was never replaced.
    *
    * @generated from field: google.protobuf.Timestamp former_secret_until = 10;
    */
   formerSecretUntil?: Timestamp | undefined;
 
   /**
-   * Since when the target has taken nothing. Unset while it takes what is sent.
+   * Since when the target has accepted nothing. Unset while it accepts
+   * deliveries.
    *
    * @generated from field: google.protobuf.Timestamp failing_since = 11;
    */
   failingSince?: Timestamp | undefined;
 
   /**
-   * Number in the organization's record up to which events were taken into the
-   * ledger or left out.
+   * Number in the organization's record up to which events were added to the
+   * ledger or skipped.
    *
    * @generated from field: int64 sequence = 12;
    */
@@ -116,14 +118,15 @@ export declare type EventSubscription = Message<"service.v1.EventSubscription"> 
 export declare const EventSubscriptionSchema: GenMessage<EventSubscription>;
 
 /**
- * An entry of a subscription's ledger: one event, and what came of sending it.
+ * An entry of a subscription's ledger: one event, and the outcome of its
+ * delivery.
  *
  * @generated from message service.v1.EventDelivery
  */
 export declare type EventDelivery = Message<"service.v1.EventDelivery"> & {
   /**
-   * Id of the delivery, which each attempt sends as `webhook-id`: a receiver
-   * that has seen it has the event already.
+   * Id of the delivery, which each attempt sends as `webhook-id`. Receivers can
+   * use it to ignore duplicates.
    *
    * @generated from field: string id = 1;
    */
@@ -144,7 +147,7 @@ export declare type EventDelivery = Message<"service.v1.EventDelivery"> & {
   eventKind: string;
 
   /**
-   * Kind of the resource that the event is of.
+   * Kind of the event's resource.
    *
    * @generated from field: service.v1.ResourceType resource_type = 4;
    */
@@ -158,7 +161,7 @@ export declare type EventDelivery = Message<"service.v1.EventDelivery"> & {
   resourceId: string;
 
   /**
-   * What happened to it.
+   * The operation on the resource.
    *
    * @generated from field: service.v1.ResourceOperation operation = 6;
    */
@@ -179,7 +182,7 @@ export declare type EventDelivery = Message<"service.v1.EventDelivery"> & {
   happenedAt?: Timestamp | undefined;
 
   /**
-   * How far the delivery is.
+   * The state of the delivery.
    *
    * @generated from field: service.v1.EventDeliveryState state = 9;
    */
@@ -193,7 +196,7 @@ export declare type EventDelivery = Message<"service.v1.EventDelivery"> & {
   attempts: EventDelivery_Attempt[];
 
   /**
-   * When the next attempt is made at the earliest. Unset when none is due.
+   * The earliest time of the next attempt. Unset if none is due.
    *
    * @generated from field: google.protobuf.Timestamp next_attempt_at = 11;
    */
@@ -213,28 +216,28 @@ export declare const EventDeliverySchema: GenMessage<EventDelivery>;
  */
 export declare type EventDelivery_Attempt = Message<"service.v1.EventDelivery.Attempt"> & {
   /**
-   * When it began.
+   * When it started.
    *
    * @generated from field: google.protobuf.Timestamp at = 1;
    */
   at?: Timestamp | undefined;
 
   /**
-   * What came of it.
+   * The outcome.
    *
    * @generated from field: service.v1.EventDeliveryVerdict verdict = 2;
    */
   verdict: EventDeliveryVerdict;
 
   /**
-   * The status that the target answered with; 0 without an answer.
+   * The status in the target's response; 0 without a response.
    *
    * @generated from field: int32 status_code = 3;
    */
   statusCode: number;
 
   /**
-   * What happened, in words. It has nothing of what the target wrote.
+   * Description of the outcome. It contains nothing that the target sent.
    *
    * @generated from field: string detail = 4;
    */
@@ -255,29 +258,29 @@ export declare type EventDelivery_Attempt = Message<"service.v1.EventDelivery.At
 export declare const EventDelivery_AttemptSchema: GenMessage<EventDelivery_Attempt>;
 
 /**
- * How the body of a delivery is written.
+ * The format of a delivery's body.
  *
  * @generated from enum service.v1.EventFormat
  */
 export enum EventFormat {
   /**
-   * Not stated. A request with it means EVENT_FORMAT_STANDARD.
+   * No format. In a request, it means EVENT_FORMAT_STANDARD.
    *
    * @generated from enum value: EVENT_FORMAT_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * An object with `type`, `timestamp` and `data`, as Standard Webhooks names
-   * them: ids, kinds and times, nothing that people or programs wrote.
+   * An object with `type`, `timestamp` and `data`, as in Standard Webhooks:
+   * ids, kinds and times, without text written by people or programs.
    *
    * @generated from enum value: EVENT_FORMAT_STANDARD = 1;
    */
   STANDARD = 1,
 
   /**
-   * An object with one member, `text`: a sentence with a link to the console, as
-   * the incoming hooks of chat services take it.
+   * An object with one member, `text`: a sentence with a link to the console,
+   * as accepted by incoming hooks of chat services.
    *
    * @generated from enum value: EVENT_FORMAT_CHAT_TEXT = 2;
    */
@@ -317,8 +320,8 @@ export enum EventSubscriptionState {
   PAUSED = 2,
 
   /**
-   * The server has paused it: its target took nothing for 24 hours, or answered
-   * that it is gone (410).
+   * The server has paused it: its target accepted nothing for 24 hours, or
+   * answered that it is gone (410).
    *
    * @generated from enum value: EVENT_SUBSCRIPTION_STATE_PAUSED_BY_SERVER = 3;
    */
@@ -331,7 +334,7 @@ export enum EventSubscriptionState {
 export declare const EventSubscriptionStateSchema: GenEnum<EventSubscriptionState>;
 
 /**
- * How far a delivery is.
+ * The state of a delivery.
  *
  * @generated from enum service.v1.EventDeliveryState
  */
@@ -351,21 +354,21 @@ export enum EventDeliveryState {
   PENDING = 1,
 
   /**
-   * The target has taken it.
+   * The target has accepted it.
    *
    * @generated from enum value: EVENT_DELIVERY_STATE_DELIVERED = 2;
    */
   DELIVERED = 2,
 
   /**
-   * The target has not taken it, and it is not tried again by itself.
+   * The target has not accepted it, and it is not retried automatically.
    *
    * @generated from enum value: EVENT_DELIVERY_STATE_FAILED = 3;
    */
   FAILED = 3,
 
   /**
-   * An administrator has asked for one more attempt, which is to be made.
+   * An administrator has requested one more attempt, which is pending.
    *
    * @generated from enum value: EVENT_DELIVERY_STATE_REDELIVERING = 4;
    */
@@ -378,7 +381,7 @@ export enum EventDeliveryState {
 export declare const EventDeliveryStateSchema: GenEnum<EventDeliveryState>;
 
 /**
- * What came of an attempt.
+ * The outcome of an attempt.
  *
  * @generated from enum service.v1.EventDeliveryVerdict
  */
@@ -398,7 +401,8 @@ export enum EventDeliveryVerdict {
   ACCEPTED = 1,
 
   /**
-   * The target answered with another status; a redirect is one, and not followed.
+   * The target answered with another status, including redirects, which are not
+   * followed.
    *
    * @generated from enum value: EVENT_DELIVERY_VERDICT_REFUSED = 2;
    */
@@ -412,14 +416,14 @@ export enum EventDeliveryVerdict {
   UNREACHABLE = 3,
 
   /**
-   * Nothing was sent: the target is at an address that is not public.
+   * Nothing was sent, because the target has a non-public address.
    *
    * @generated from enum value: EVENT_DELIVERY_VERDICT_ADDRESS_REFUSED = 4;
    */
   ADDRESS_REFUSED = 4,
 
   /**
-   * The answer was no answer of HTTP, or longer than 64 KiB.
+   * The response was not valid HTTP, or longer than 64 KiB.
    *
    * @generated from enum value: EVENT_DELIVERY_VERDICT_UNREADABLE = 5;
    */

@@ -41,7 +41,7 @@ export const EventFormatSchema = /*@__PURE__*/
   enumDesc(file_service_v1_event_subscription, 0);
 
 /**
- * How the body of a delivery is written.
+ * The format of a delivery's body.
  *
  * @generated from enum service.v1.EventFormat
  */
@@ -69,7 +69,7 @@ export const EventDeliveryStateSchema = /*@__PURE__*/
   enumDesc(file_service_v1_event_subscription, 2);
 
 /**
- * How far a delivery is.
+ * The state of a delivery.
  *
  * @generated from enum service.v1.EventDeliveryState
  */
@@ -83,7 +83,7 @@ export const EventDeliveryVerdictSchema = /*@__PURE__*/
   enumDesc(file_service_v1_event_subscription, 3);
 
 /**
- * What came of an attempt.
+ * The outcome of an attempt.
  *
  * @generated from enum service.v1.EventDeliveryVerdict
  */

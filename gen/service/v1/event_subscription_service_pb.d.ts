@@ -26,9 +26,9 @@ export declare type CreateEventSubscriptionRequest = Message<"service.v1.CreateE
   name: string;
 
   /**
-   * The address that events are sent to by POST, of 1 to 2,048 characters: https,
-   * without a user and without a fragment. http only to hosts that the operator
-   * allows. It is stored encrypted and never returned.
+   * The target address of the events, which are sent by POST, 1 to 2,048
+   * characters: https, without a user and without a fragment. http only for
+   * hosts that the operator allows. It is stored encrypted and never returned.
    *
    * @generated from field: string url = 2;
    */
@@ -37,15 +37,15 @@ export declare type CreateEventSubscriptionRequest = Message<"service.v1.CreateE
   /**
    * The kinds of events to send, 1 to 50 of at most 64 characters, each once: a
    * resource and what happened to it, such as `project.created`,
-   * `agent_execution.waits_for_input` or `approval.asked`; `project.*` for all of a
-   * resource, and `*` for all.
+   * `agent_execution.waits_for_input` or `approval.asked`; `project.*` for all
+   * of a resource, and `*` for all.
    *
    * @generated from field: repeated string event_kinds = 3;
    */
   eventKinds: string[];
 
   /**
-   * How deliveries are written. Unspecified: EVENT_FORMAT_STANDARD.
+   * The format of deliveries. Unspecified: EVENT_FORMAT_STANDARD.
    *
    * @generated from field: service.v1.EventFormat format = 4;
    */
@@ -72,8 +72,8 @@ export declare type CreateEventSubscriptionResponse = Message<"service.v1.Create
   eventSubscription?: EventSubscription | undefined;
 
   /**
-   * Its secret: `whsec_` and 32 bytes in base64. Empty in the repeated answer to an
-   * idempotency key.
+   * Its secret: `whsec_` and 32 bytes in base64. Empty in a response that is
+   * replayed for an idempotency key.
    *
    * @generated from field: string secret = 2;
    */
@@ -174,7 +174,7 @@ export declare type ListEventSubscriptionsResponse = Message<"service.v1.ListEve
 export declare const ListEventSubscriptionsResponseSchema: GenMessage<ListEventSubscriptionsResponse>;
 
 /**
- * What to change in a subscription.
+ * The changes to a subscription.
  *
  * @generated from message service.v1.UpdateEventSubscriptionRequest
  */
@@ -187,37 +187,37 @@ export declare type UpdateEventSubscriptionRequest = Message<"service.v1.UpdateE
   eventSubscriptionId: string;
 
   /**
-   * Another name, of 1 to 80 characters. Unset: it stays.
+   * New name, of 1 to 80 characters. Unset: unchanged.
    *
    * @generated from field: optional string name = 2;
    */
   name?: string | undefined;
 
   /**
-   * Another address, by the rules of CreateEventSubscription. Unset: it stays.
+   * New address, by the rules of CreateEventSubscription. Unset: unchanged.
    *
    * @generated from field: optional string url = 3;
    */
   url?: string | undefined;
 
   /**
-   * Other kinds of events, by the rules of CreateEventSubscription, for events that
-   * are not in the ledger yet. Empty: they stay.
+   * New kinds of events, by the rules of CreateEventSubscription, for events
+   * that are not in the ledger yet. Empty: unchanged.
    *
    * @generated from field: repeated string event_kinds = 4;
    */
   eventKinds: string[];
 
   /**
-   * Another format. Unset: it stays. Must not be unspecified.
+   * New format. Unset: unchanged. Must not be unspecified.
    *
    * @generated from field: optional service.v1.EventFormat format = 5;
    */
   format?: EventFormat | undefined;
 
   /**
-   * True pauses the subscription, false resumes it, no matter who has paused it.
-   * Unset: it stays.
+   * True pauses the subscription, false resumes it, regardless of who paused
+   * it. Unset: unchanged.
    *
    * @generated from field: optional bool paused = 6;
    */
@@ -271,7 +271,7 @@ export declare type DeleteEventSubscriptionRequest = Message<"service.v1.DeleteE
 export declare const DeleteEventSubscriptionRequestSchema: GenMessage<DeleteEventSubscriptionRequest>;
 
 /**
- * Says that the subscription was deleted.
+ * Empty: the subscription is deleted.
  *
  * @generated from message service.v1.DeleteEventSubscriptionResponse
  */
@@ -285,7 +285,7 @@ export declare type DeleteEventSubscriptionResponse = Message<"service.v1.Delete
 export declare const DeleteEventSubscriptionResponseSchema: GenMessage<DeleteEventSubscriptionResponse>;
 
 /**
- * Which subscription gets another secret.
+ * The subscription whose secret to replace.
  *
  * @generated from message service.v1.RotateEventSubscriptionSecretRequest
  */
@@ -311,8 +311,8 @@ export declare const RotateEventSubscriptionSecretRequestSchema: GenMessage<Rota
  */
 export declare type RotateEventSubscriptionSecretResponse = Message<"service.v1.RotateEventSubscriptionSecretResponse"> & {
   /**
-   * The secret: `whsec_` and 32 bytes in base64. Empty in the repeated answer to an
-   * idempotency key.
+   * The secret: `whsec_` and 32 bytes in base64. Empty in a response that is
+   * replayed for an idempotency key.
    *
    * @generated from field: string secret = 1;
    */
@@ -414,7 +414,7 @@ export declare type ListEventDeliveriesResponse = Message<"service.v1.ListEventD
 export declare const ListEventDeliveriesResponseSchema: GenMessage<ListEventDeliveriesResponse>;
 
 /**
- * Which event to send once more.
+ * The event to redeliver.
  *
  * @generated from message service.v1.RedeliverEventRequest
  */
@@ -434,7 +434,7 @@ export declare type RedeliverEventRequest = Message<"service.v1.RedeliverEventRe
 export declare const RedeliverEventRequestSchema: GenMessage<RedeliverEventRequest>;
 
 /**
- * The entry of the event that is sent once more.
+ * The ledger entry of the redelivered event.
  *
  * @generated from message service.v1.RedeliverEventResponse
  */
@@ -454,27 +454,26 @@ export declare type RedeliverEventResponse = Message<"service.v1.RedeliverEventR
 export declare const RedeliverEventResponseSchema: GenMessage<RedeliverEventResponse>;
 
 /**
- * Manages the subscriptions of the caller's organization, by which its events
- * are sent to addresses outside. Administrators of the organization alone may
- * call it, since they may read every event. Every operation returns
- * unauthenticated without a valid token, permission_denied to everybody else,
- * to a blocked account and to a read-only token that requests a change,
- * invalid_argument when the request violates a rule of its message, and
- * not_found for a resource that does not exist or belongs to another
- * organization. Ids are accepted in either letter case and returned in lower
- * case.
+ * Manages the subscriptions of the caller's organization, which send its events
+ * to external addresses. Only administrators of the organization may call it,
+ * because they may read every event. Every operation returns unauthenticated
+ * without a valid token, permission_denied to everyone else, to a blocked
+ * account and to a read-only token that requests a change, invalid_argument
+ * when the request violates a rule of its message, and not_found for a resource
+ * that does not exist or belongs to another organization. Ids are accepted in
+ * either letter case and returned in lower case.
  *
  * @generated from service service.v1.EventSubscriptionService
  */
 export declare const EventSubscriptionService: GenService<{
   /**
-   * Creates a subscription to what happens from now on, and returns it with the
-   * secret that its deliveries are signed with, which is shown this once.
-   * Callable by administrators of the organization. Errors: permission_denied for
-   * others; invalid_argument for a kind that no event has, and for an address that
-   * is not https, unless the operator allows its host; failed_precondition when
-   * the organization has 20 subscriptions, and while servers of the release before
-   * run.
+   * Creates a subscription to events from now on, and returns it with the
+   * secret that its deliveries are signed with, which is returned only once.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for others; invalid_argument for a kind that no event has, and for an
+   * address that is not https, unless the operator allows its host;
+   * failed_precondition when the organization has 20 subscriptions, and while
+   * servers of the previous release run.
    *
    * @generated from rpc service.v1.EventSubscriptionService.CreateEventSubscription
    */
@@ -507,10 +506,11 @@ export declare const EventSubscriptionService: GenService<{
     output: typeof ListEventSubscriptionsResponseSchema;
   },
   /**
-   * Changes a subscription: fields that are left out stay as they are. One that is
-   * resumed goes on where it was paused, as far as events are kept. Callable by
-   * administrators of the organization. Errors: permission_denied for others;
-   * invalid_argument as in CreateEventSubscription.
+   * Changes a subscription: fields that are left out stay unchanged. A resumed
+   * subscription continues where it was paused, as far as events are still
+   * stored. Callable by administrators of the organization. Errors:
+   * permission_denied for others; invalid_argument as in
+   * CreateEventSubscription.
    *
    * @generated from rpc service.v1.EventSubscriptionService.UpdateEventSubscription
    */
@@ -520,9 +520,9 @@ export declare const EventSubscriptionService: GenService<{
     output: typeof UpdateEventSubscriptionResponseSchema;
   },
   /**
-   * Deletes a subscription with its ledger; what was not sent is not sent any
-   * more. Callable by administrators of the organization. Errors:
-   * permission_denied for others; not_found, also on a repetition.
+   * Deletes a subscription with its ledger; pending events are no longer sent.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for others; not_found, also for a repeated call.
    *
    * @generated from rpc service.v1.EventSubscriptionService.DeleteEventSubscription
    */
@@ -532,10 +532,10 @@ export declare const EventSubscriptionService: GenService<{
     output: typeof DeleteEventSubscriptionResponseSchema;
   },
   /**
-   * Replaces the secret of a subscription, and returns the new one, which is shown
-   * this once. For 24 hours deliveries are signed with both; a secret that was
-   * replaced before is dropped at once. Callable by administrators of the
-   * organization. Errors: permission_denied for others.
+   * Replaces the secret of a subscription, and returns the new one, only once.
+   * For 24 hours deliveries are signed with both; an older secret is dropped
+   * immediately. Callable by administrators of the organization. Errors:
+   * permission_denied for others.
    *
    * @generated from rpc service.v1.EventSubscriptionService.RotateEventSubscriptionSecret
    */
@@ -557,9 +557,9 @@ export declare const EventSubscriptionService: GenService<{
     output: typeof ListEventDeliveriesResponseSchema;
   },
   /**
-   * Sends an event once more, with the same id, soon and outside of the order; one
-   * that waits for its next attempt is tried now. Callable by administrators of
-   * the organization. Errors: permission_denied for others; failed_precondition
+   * Redelivers an event with the same id, soon and out of order; one that waits
+   * for its next attempt is retried now. Callable by administrators of the
+   * organization. Errors: permission_denied for others; failed_precondition
    * when the subscription is paused.
    *
    * @generated from rpc service.v1.EventSubscriptionService.RedeliverEvent

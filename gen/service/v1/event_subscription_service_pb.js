@@ -133,15 +133,14 @@ export const RedeliverEventResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_event_subscription_service, 15);
 
 /**
- * Manages the subscriptions of the caller's organization, by which its events
- * are sent to addresses outside. Administrators of the organization alone may
- * call it, since they may read every event. Every operation returns
- * unauthenticated without a valid token, permission_denied to everybody else,
- * to a blocked account and to a read-only token that requests a change,
- * invalid_argument when the request violates a rule of its message, and
- * not_found for a resource that does not exist or belongs to another
- * organization. Ids are accepted in either letter case and returned in lower
- * case.
+ * Manages the subscriptions of the caller's organization, which send its events
+ * to external addresses. Only administrators of the organization may call it,
+ * because they may read every event. Every operation returns unauthenticated
+ * without a valid token, permission_denied to everyone else, to a blocked
+ * account and to a read-only token that requests a change, invalid_argument
+ * when the request violates a rule of its message, and not_found for a resource
+ * that does not exist or belongs to another organization. Ids are accepted in
+ * either letter case and returned in lower case.
  *
  * @generated from service service.v1.EventSubscriptionService
  */

@@ -11,23 +11,23 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_fork_work: GenFile;
 
 /**
- * What holds for work that the event of a pull request from a fork begins, in
- * addition to what always holds: it gets no secrets and no token, and nothing of
- * it is pushed. A pull request whose event does not say where it comes from
+ * The rules for work that is started by the event of a pull request from a
+ * fork, in addition to fixed ones: it gets no secrets and no token, and nothing
+ * of it is pushed. A pull request whose event does not say where it comes from
  * counts as one from a fork.
  *
  * @generated from message service.v1.ForkWork
  */
 export declare type ForkWork = Message<"service.v1.ForkWork"> & {
   /**
-   * Whether people are asked first. Unspecified when it is written: REQUIRED.
+   * Whether people must approve first. Unspecified in a write: REQUIRED.
    *
    * @generated from field: service.v1.ForkApproval approval = 1;
    */
   approval: ForkApproval;
 
   /**
-   * What its commands may reach. Unspecified when it is written: SOURCES.
+   * What its commands may connect to. Unspecified in a write: SOURCES.
    *
    * @generated from field: service.v1.ForkEgress egress = 2;
    */
@@ -41,27 +41,27 @@ export declare type ForkWork = Message<"service.v1.ForkWork"> & {
 export declare const ForkWorkSchema: GenMessage<ForkWork>;
 
 /**
- * Whether people are asked before the work begins.
+ * Whether people must approve before the work starts.
  *
  * @generated from enum service.v1.ForkApproval
  */
 export enum ForkApproval {
   /**
-   * Nobody has chosen.
+   * No choice.
    *
    * @generated from enum value: FORK_APPROVAL_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Those who decide approval steps are asked, and have 24 hours.
+   * The deciders of approval steps are asked, and have 24 hours.
    *
    * @generated from enum value: FORK_APPROVAL_REQUIRED = 1;
    */
   REQUIRED = 1,
 
   /**
-   * It begins at once.
+   * It starts immediately.
    *
    * @generated from enum value: FORK_APPROVAL_NOT_REQUIRED = 2;
    */
@@ -74,28 +74,28 @@ export enum ForkApproval {
 export declare const ForkApprovalSchema: GenEnum<ForkApproval>;
 
 /**
- * What commands of the work may reach.
+ * What commands of the work may connect to.
  *
  * @generated from enum service.v1.ForkEgress
  */
 export enum ForkEgress {
   /**
-   * Nobody has chosen: as SOURCES where the runner isolates its work.
+   * No choice: as SOURCES if the runner isolates its work.
    *
    * @generated from enum value: FORK_EGRESS_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The hosts of its repositories alone, as far as the policy `egress` allows them.
-   * A runner that isolates nothing fails the work.
+   * Only the hosts of its repositories, as far as the policy `egress` allows
+   * them. A runner without isolation fails the work.
    *
    * @generated from enum value: FORK_EGRESS_SOURCES = 1;
    */
   SOURCES = 1,
 
   /**
-   * What the policy `egress` allows, as other work.
+   * Everything that the policy `egress` allows, as for other work.
    *
    * @generated from enum value: FORK_EGRESS_POLICY = 2;
    */

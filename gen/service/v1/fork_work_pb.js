@@ -25,7 +25,7 @@ export const ForkApprovalSchema = /*@__PURE__*/
   enumDesc(file_service_v1_fork_work, 0);
 
 /**
- * Whether people are asked before the work begins.
+ * Whether people must approve before the work starts.
  *
  * @generated from enum service.v1.ForkApproval
  */
@@ -39,7 +39,7 @@ export const ForkEgressSchema = /*@__PURE__*/
   enumDesc(file_service_v1_fork_work, 1);
 
 /**
- * What commands of the work may reach.
+ * What commands of the work may connect to.
  *
  * @generated from enum service.v1.ForkEgress
  */

@@ -13,8 +13,8 @@ import type { Subject } from "./identity_pb.js";
 export declare const file_service_v1_secret: GenFile;
 
 /**
- * What is known about a secret. Never its value, which no operation returns:
- * runners get it with the work that may have it.
+ * Metadata of a secret. Never its value, which no operation returns: runners
+ * get it with work that may use it.
  *
  * @generated from message service.v1.Secret
  */
@@ -27,8 +27,8 @@ export declare type Secret = Message<"service.v1.Secret"> & {
   id: string;
 
   /**
-   * Name of the secret, unique in its scope. Of a secret that is mounted as an
-   * environment variable it is the variable's name.
+   * Name of the secret, unique in its scope. For a secret that is mounted as an
+   * environment variable, the variable's name.
    *
    * @generated from field: string name = 2;
    */
@@ -51,7 +51,7 @@ export declare type Secret = Message<"service.v1.Secret"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the value was last replaced; at first the time of creation.
+   * When the value was last replaced; initially the time of creation.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 5;
    */
@@ -65,8 +65,9 @@ export declare type Secret = Message<"service.v1.Secret"> & {
   creator?: Subject | undefined;
 
   /**
-   * How work gets the secret; exactly one, or none where there is a credential
-   * proxy. With that, work gets a placeholder in the place of the value.
+   * How work gets the secret; exactly one, or none if there is a credential
+   * proxy. With a credential proxy, work gets a placeholder instead of the
+   * value.
    *
    * @generated from oneof service.v1.Secret.mount
    */
@@ -96,7 +97,7 @@ export declare type Secret = Message<"service.v1.Secret"> & {
     case: "containerRegistryBasicAuthHost";
   } | {
     /**
-     * Not at all: the value stays with the service; always true.
+     * Not at all: the value stays in the service; always true.
      *
      * @generated from field: bool api_only = 11;
      */
@@ -105,22 +106,23 @@ export declare type Secret = Message<"service.v1.Secret"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Whose secret it is, and so which work gets it. Always set.
+   * The owner of the secret, which determines the work that gets it. Always
+   * set.
    *
    * @generated from field: service.v1.SecretScope scope = 10;
    */
   scope?: SecretScope | undefined;
 
   /**
-   * Set where work does not get the value: the egress proxy of its runner puts it
-   * into requests.
+   * Set if work does not get the value: the egress proxy of its runner inserts
+   * it into requests.
    *
    * @generated from field: service.v1.Secret.CredentialProxy credential_proxy = 12;
    */
   credentialProxy?: Secret_CredentialProxy | undefined;
 
   /**
-   * Where the value comes from. Always set.
+   * The source of the value. Always set.
    *
    * @generated from field: service.v1.Secret.Source source = 13;
    */
@@ -134,26 +136,27 @@ export declare type Secret = Message<"service.v1.Secret"> & {
 export declare const SecretSchema: GenMessage<Secret>;
 
 /**
- * A proxy that puts the secret into requests, so that the work itself never has
- * it: into those over HTTPS to the named hosts alone. Runners without isolation
- * have no such proxy, and leave the secret out with a warning.
+ * A proxy that inserts the secret into requests, so that the work itself
+ * never gets it: only into HTTPS requests to the named hosts. Runners without
+ * isolation have no such proxy, and omit the secret with a warning.
  *
  * @generated from message service.v1.Secret.CredentialProxy
  */
 export declare type Secret_CredentialProxy = Message<"service.v1.Secret.CredentialProxy"> & {
   /**
    * Names of the hosts whose requests get the secret, 1 to 25 of at most 253
-   * characters; with a port, as in `a.example:8443`, where that is not 443.
-   * No addresses.
+   * characters; with a port, as in `a.example:8443`, if it is not 443. No
+   * addresses.
    *
    * @generated from field: repeated string target_hosts = 1;
    */
   targetHosts: string[];
 
   /**
-   * Name of the header that carries the secret, in the place of whatever the work
-   * sends in it. 1 to 128 characters. Where the work's own has the placeholder in
-   * it, the value takes the place of that alone; otherwise it is the whole header.
+   * Name of the header with the secret, replacing the work's own value of the
+   * header. 1 to 128 characters. If the work's value contains the
+   * placeholder, only the placeholder is replaced with the secret; otherwise
+   * the secret is the whole header.
    *
    * @generated from field: string header = 2;
    */
@@ -167,7 +170,7 @@ export declare type Secret_CredentialProxy = Message<"service.v1.Secret.Credenti
 export declare const Secret_CredentialProxySchema: GenMessage<Secret_CredentialProxy>;
 
 /**
- * Where the value of a secret comes from.
+ * The source of a secret's value.
  *
  * @generated from message service.v1.Secret.Source
  */
@@ -179,7 +182,7 @@ export declare type Secret_Source = Message<"service.v1.Secret.Source"> & {
    */
   value: {
     /**
-     * The value is what the request said. Must be true where it is given.
+     * The value is given in the request. Must be true if set.
      *
      * @generated from field: bool verbatim = 1;
      */
@@ -195,7 +198,7 @@ export declare type Secret_Source = Message<"service.v1.Secret.Source"> & {
 export declare const Secret_SourceSchema: GenMessage<Secret_Source>;
 
 /**
- * Whose secret it is: exactly one.
+ * The owner of a secret: exactly one.
  *
  * @generated from message service.v1.SecretScope
  */

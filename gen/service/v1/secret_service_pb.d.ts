@@ -19,17 +19,18 @@ export declare const file_service_v1_secret_service: GenFile;
  */
 export declare type CreateSecretRequest = Message<"service.v1.CreateSecretRequest"> & {
   /**
-   * Name of the secret: 3 to 127 letters, digits and underscores of ASCII. Unique
-   * in its scope. Of an environment variable it must not begin with a digit, nor
-   * be one that the runner sets itself: PATH, HOME, LANG, the names of git's authors
-   * and committers, GIT_CEILING_DIRECTORIES, and all that begin with CHARTROOM_.
+   * Name of the secret: 3 to 127 ASCII letters, digits and underscores. Unique
+   * in its scope. The name of an environment variable must not begin with a
+   * digit, nor be one that the runner sets itself: PATH, HOME, LANG, the names
+   * of git's authors and committers, GIT_CEILING_DIRECTORIES, and all that
+   * begin with CHARTROOM_.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Id of the project that the secret belongs to, where no scope is given; at most
+   * Id of the project that the secret belongs to, if no scope is given; at most
    * 36 characters. Empty: the scope applies. Deprecated: use scope.
    *
    * @generated from field: string project_id = 2 [deprecated = true];
@@ -38,7 +39,7 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
   projectId: string;
 
   /**
-   * The value: at most 10,240 characters. Empty by default. Without U+0000 where
+   * The value: at most 10,240 characters. Empty by default. Without U+0000 if
    * it becomes an environment variable. It is stored encrypted.
    *
    * @generated from field: string value = 3;
@@ -46,8 +47,8 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
   value: string;
 
   /**
-   * How work gets the secret; exactly one must be given, or none with a credential
-   * proxy.
+   * How work gets the secret; exactly one must be given, or none with a
+   * credential proxy.
    *
    * @generated from oneof service.v1.CreateSecretRequest.mount
    */
@@ -62,8 +63,8 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
     case: "filePath";
   } | {
     /**
-     * As an environment variable with the name of the secret. Must be true where
-     * it is given.
+     * As an environment variable with the name of the secret. Must be true if
+     * given.
      *
      * @generated from field: bool environment_variable = 8;
      */
@@ -80,7 +81,7 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
     case: "containerRegistryBasicAuthHost";
   } | {
     /**
-     * Not at all: the value stays with the service. Must be true where it is given.
+     * Not at all: the value stays in the service. Must be true if given.
      *
      * @generated from field: bool api_only = 11;
      */
@@ -89,23 +90,24 @@ export declare type CreateSecretRequest = Message<"service.v1.CreateSecretReques
   } | { case: undefined; value?: undefined };
 
   /**
-   * Whose secret it is. Must be given, unless the deprecated project_id is.
+   * The owner of the secret. Must be given, unless the deprecated project_id
+   * is.
    *
    * @generated from field: service.v1.SecretScope scope = 10;
    */
   scope?: SecretScope | undefined;
 
   /**
-   * A proxy that puts the secret into requests over HTTPS. The value must then be of
-   * 4 characters of ASCII or more, without control characters, and without spaces at
-   * its ends. The mount, if any, gets a placeholder.
+   * A proxy that inserts the secret into HTTPS requests. The value must then
+   * have at least 4 ASCII characters, without control characters and without
+   * leading or trailing spaces. The mount, if there is one, gets a placeholder.
    *
    * @generated from field: service.v1.Secret.CredentialProxy credential_proxy = 12;
    */
   credentialProxy?: Secret_CredentialProxy | undefined;
 
   /**
-   * Where the value comes from. Unset: from the request.
+   * The source of the value. Unset: the request.
    *
    * @generated from field: service.v1.Secret.Source source = 13;
    */
@@ -125,7 +127,7 @@ export declare const CreateSecretRequestSchema: GenMessage<CreateSecretRequest>;
  */
 export declare type CreateSecretResponse = Message<"service.v1.CreateSecretResponse"> & {
   /**
-   * What is known about the secret; always set.
+   * Metadata of the secret; always set.
    *
    * @generated from field: service.v1.Secret secret = 1;
    */
@@ -152,8 +154,9 @@ export declare type UpdateSecretValueRequest = Message<"service.v1.UpdateSecretV
   secretId: string;
 
   /**
-   * The new value: 1 to 10,240 characters, without U+0000 where it becomes an
-   * environment variable, and one that fits a header where it is put into requests.
+   * The new value: 1 to 10,240 characters, without U+0000 if it becomes an
+   * environment variable, and valid in a header if it is inserted into
+   * requests.
    *
    * @generated from field: string value = 2;
    */
@@ -301,9 +304,9 @@ export declare const DeleteSecretResponseSchema: GenMessage<DeleteSecretResponse
 /**
  * Manages the secrets of the caller's organization, its projects, its members
  * and its service accounts. Values are written and never read back: runners get
- * them with the work that may have them. Secrets of an organization are managed
- * by its administrators; those of a project by those who may update the
- * project; those of a user by that user alone; those of a service account by
+ * them with work that may use them. Secrets of an organization are managed by
+ * its administrators; those of a project by those who may update the project;
+ * those of a user only by that user; those of a service account by
  * administrators. Every operation returns unauthenticated without a valid
  * token, permission_denied to a blocked account or to a read-only token that
  * requests a change, invalid_argument when the request violates a rule of its
@@ -315,15 +318,15 @@ export declare const DeleteSecretResponseSchema: GenMessage<DeleteSecretResponse
  */
 export declare const SecretService: GenService<{
   /**
-   * Creates a secret and returns what is known about it, without its value.
-   * Callable by who manages the secrets of the scope. Errors: permission_denied
-   * for others; not_found for a project, user or service account that is absent;
-   * already_exists when the scope has a secret with the same name or file path;
-   * failed_precondition when it has 100 secrets, when their values would be more
-   * than 262,144 bytes together, or when the project is pending deletion;
-   * invalid_argument without a scope or a mount, for a name or a path that cannot
-   * be mounted, and for a value that an environment variable cannot hold;
-   * unimplemented for the mounts that are not built yet.
+   * Creates a secret and returns its metadata, without its value. Callable by
+   * those who manage the secrets of the scope. Errors: permission_denied for
+   * others; not_found for a project, user or service account that does not
+   * exist; already_exists when the scope has a secret with the same name or
+   * file path; failed_precondition when it has 100 secrets, when their values
+   * would exceed 262,144 bytes in total, or when the project is pending
+   * deletion; invalid_argument without a scope or a mount, for a name or a path
+   * that cannot be mounted, and for a value that an environment variable cannot
+   * hold; unimplemented for mounts that are not supported yet.
    *
    * @generated from rpc service.v1.SecretService.CreateSecret
    */
@@ -333,12 +336,12 @@ export declare const SecretService: GenService<{
     output: typeof CreateSecretResponseSchema;
   },
   /**
-   * Replaces the value of a secret. Work that has the former one keeps it.
-   * Callable by who manages the secrets of the scope. Errors: permission_denied
-   * for other members of the organization; not_found, also for a secret that the
-   * caller may not see; failed_precondition when the values of the scope would
-   * be more than 262,144 bytes together; invalid_argument for a value that an
-   * environment variable cannot hold.
+   * Replaces the value of a secret. Work that has the previous value keeps it.
+   * Callable by those who manage the secrets of the scope. Errors:
+   * permission_denied for other members of the organization; not_found, also
+   * for a secret that the caller may not see; failed_precondition when the
+   * values of the scope would exceed 262,144 bytes in total; invalid_argument
+   * for a value that an environment variable cannot hold.
    *
    * @generated from rpc service.v1.SecretService.UpdateSecretValue
    */
@@ -362,10 +365,10 @@ export declare const SecretService: GenService<{
     output: typeof ListSecretsResponseSchema;
   },
   /**
-   * Deletes a secret with its value. Work that has it keeps it. Callable by who
-   * manages the secrets of the scope. Errors: permission_denied for other members
-   * of the organization; not_found, also for a secret that the caller may not see
-   * and on a repetition.
+   * Deletes a secret with its value. Work that has it keeps it. Callable by
+   * those who manage the secrets of the scope. Errors: permission_denied for
+   * other members of the organization; not_found, also for a secret that the
+   * caller may not see and for a repeated call.
    *
    * @generated from rpc service.v1.SecretService.DeleteSecret
    */

@@ -79,9 +79,9 @@ export const DeleteSecretResponseSchema = /*@__PURE__*/
 /**
  * Manages the secrets of the caller's organization, its projects, its members
  * and its service accounts. Values are written and never read back: runners get
- * them with the work that may have them. Secrets of an organization are managed
- * by its administrators; those of a project by those who may update the
- * project; those of a user by that user alone; those of a service account by
+ * them with work that may use them. Secrets of an organization are managed by
+ * its administrators; those of a project by those who may update the project;
+ * those of a user only by that user; those of a service account by
  * administrators. Every operation returns unauthenticated without a valid
  * token, permission_denied to a blocked account or to a read-only token that
  * requests a change, invalid_argument when the request violates a rule of its

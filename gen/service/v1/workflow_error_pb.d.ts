@@ -19,7 +19,7 @@ export declare const file_service_v1_workflow_error: GenFile;
  */
 export declare type WorkflowError = Message<"service.v1.WorkflowError"> & {
   /**
-   * The part of the system where the trouble arose.
+   * The part of the system where the problem occurred.
    *
    * @generated from field: service.v1.WorkflowErrorCode code = 1;
    */
@@ -34,23 +34,23 @@ export declare type WorkflowError = Message<"service.v1.WorkflowError"> & {
   message: string;
 
   /**
-   * Facts about the trouble, such as the host or the number of left out
-   * repositories. Which keys appear depends on reason. Never secret.
+   * Facts about the problem, such as the host or the number of left out
+   * repositories. The keys depend on reason. Never secret.
    *
    * @generated from field: map<string, string> meta = 3;
    */
   meta: { [key: string]: string };
 
   /**
-   * Whether trying again can help. Unset where that is not known.
+   * Whether retrying can help. Unset if that is not known.
    *
    * @generated from field: optional service.v1.WorkflowError.Retry retry = 4;
    */
   retry?: WorkflowError_Retry | undefined;
 
   /**
-   * The cause within code, as a stable word that programs can compare. Empty
-   * where code says all.
+   * The cause within code, as a stable word that programs can compare. Empty if
+   * code is sufficient.
    *
    * @generated from field: string reason = 5;
    */
@@ -64,7 +64,7 @@ export declare type WorkflowError = Message<"service.v1.WorkflowError"> & {
 export declare const WorkflowErrorSchema: GenMessage<WorkflowError>;
 
 /**
- * Advice on trying again.
+ * Advice on retries.
  *
  * @generated from message service.v1.WorkflowError.Retry
  */
@@ -78,7 +78,7 @@ export declare type WorkflowError_Retry = Message<"service.v1.WorkflowError.Retr
 
   /**
    * How long to wait before the next attempt. Unset means that no wait is
-   * needed; without meaning when retriable is false.
+   * needed; meaningless if retriable is false.
    *
    * @generated from field: google.protobuf.Duration retry_after = 2;
    */
@@ -92,7 +92,7 @@ export declare type WorkflowError_Retry = Message<"service.v1.WorkflowError.Retr
 export declare const WorkflowError_RetrySchema: GenMessage<WorkflowError_Retry>;
 
 /**
- * The part of the system in which a workflow ran into trouble.
+ * The part of the system in which a workflow had a problem.
  *
  * @generated from enum service.v1.WorkflowErrorCode
  */
@@ -106,15 +106,15 @@ export enum WorkflowErrorCode {
   UNSPECIFIED = 0,
 
   /**
-   * The environment of an action could not be made or started, was lost, or a
-   * command in it failed.
+   * The environment of an action could not be created or started, was lost, or
+   * a command in it failed.
    *
    * @generated from enum value: WORKFLOW_ERROR_CODE_ENVIRONMENT_ERROR = 1000;
    */
   ENVIRONMENT_ERROR = 1000,
 
   /**
-   * The agent run of a step could not start or ended in failure.
+   * The agent run of a step could not start or failed.
    *
    * @generated from enum value: WORKFLOW_ERROR_CODE_AGENT_ERROR = 2000;
    */

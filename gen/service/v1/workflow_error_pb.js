@@ -32,7 +32,7 @@ export const WorkflowErrorCodeSchema = /*@__PURE__*/
   enumDesc(file_service_v1_workflow_error, 0);
 
 /**
- * The part of the system in which a workflow ran into trouble.
+ * The part of the system in which a workflow had a problem.
  *
  * @generated from enum service.v1.WorkflowErrorCode
  */
