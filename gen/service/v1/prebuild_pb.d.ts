@@ -27,21 +27,21 @@ export declare type Prebuild = Message<"service.v1.Prebuild"> & {
   id: string;
 
   /**
-   * Where it belongs, who asked for it, and when; always set.
+   * Its organization, project, creator and times; always set.
    *
    * @generated from field: service.v1.PrebuildMetadata metadata = 2;
    */
   metadata?: PrebuildMetadata | undefined;
 
   /**
-   * What is wanted of it; always set.
+   * The desired state; always set.
    *
    * @generated from field: service.v1.PrebuildSpec spec = 3;
    */
   spec?: PrebuildSpec | undefined;
 
   /**
-   * How far it is; always set.
+   * The current state; always set.
    *
    * @generated from field: service.v1.PrebuildStatus status = 4;
    */
@@ -55,7 +55,7 @@ export declare type Prebuild = Message<"service.v1.Prebuild"> & {
 export declare const PrebuildSchema: GenMessage<Prebuild>;
 
 /**
- * Where a prebuild belongs, who asked for it, and when.
+ * The organization, project, creator and times of a prebuild.
  *
  * @generated from message service.v1.PrebuildMetadata
  */
@@ -82,7 +82,7 @@ export declare type PrebuildMetadata = Message<"service.v1.PrebuildMetadata"> & 
   environmentClassId: string;
 
   /**
-   * Who asked for it; the executor, where the project's schedule did.
+   * Who requested it; the executor, if the project's schedule did.
    *
    * @generated from field: service.v1.Subject creator = 4;
    */
@@ -96,22 +96,22 @@ export declare type PrebuildMetadata = Message<"service.v1.PrebuildMetadata"> & 
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it last changed; the time of creation until then.
+   * When it last changed; initially the time of its creation.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 6;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * Why it was made.
+   * Why it was created.
    *
    * @generated from field: service.v1.PrebuildMetadata.PrebuildTrigger triggered_by = 7;
    */
   triggeredBy: PrebuildMetadata_PrebuildTrigger;
 
   /**
-   * With whose source-control credentials the repository is cloned: the executor of
-   * the project's configuration at that time.
+   * The subject whose source-control credentials clone the repository: the
+   * executor of the project's configuration at that time.
    *
    * @generated from field: service.v1.Subject executor = 8;
    */
@@ -125,7 +125,7 @@ export declare type PrebuildMetadata = Message<"service.v1.PrebuildMetadata"> & 
 export declare const PrebuildMetadataSchema: GenMessage<PrebuildMetadata>;
 
 /**
- * Why a prebuild was made.
+ * Why a prebuild was created.
  *
  * @generated from enum service.v1.PrebuildMetadata.PrebuildTrigger
  */
@@ -158,7 +158,7 @@ export enum PrebuildMetadata_PrebuildTrigger {
 export declare const PrebuildMetadata_PrebuildTriggerSchema: GenEnum<PrebuildMetadata_PrebuildTrigger>;
 
 /**
- * What is wanted of a prebuild.
+ * The desired state of a prebuild.
  *
  * @generated from message service.v1.PrebuildSpec
  */
@@ -171,16 +171,16 @@ export declare type PrebuildSpec = Message<"service.v1.PrebuildSpec"> & {
   specVersion: bigint;
 
   /**
-   * COMPLETED; CANCELLED or DELETED once that was asked for. Unspecified in a
-   * request: COMPLETED, the only one that it may name.
+   * COMPLETED; CANCELLED or DELETED once requested. Unspecified in a request:
+   * COMPLETED, the only value that requests may set.
    *
    * @generated from field: service.v1.PrebuildPhase desired_phase = 2;
    */
   desiredPhase: PrebuildPhase;
 
   /**
-   * Longest time that all attempts together may take, 300s to 7200s. Unset in a
-   * request: that of the project's configuration.
+   * Maximum total time of all attempts, 300s to 7200s. Unset in a request: that
+   * of the project's configuration.
    *
    * @generated from field: google.protobuf.Duration timeout = 3;
    */
@@ -194,7 +194,7 @@ export declare type PrebuildSpec = Message<"service.v1.PrebuildSpec"> & {
 export declare const PrebuildSpecSchema: GenMessage<PrebuildSpec>;
 
 /**
- * How far a prebuild is.
+ * The current state of a prebuild.
  *
  * @generated from message service.v1.PrebuildStatus
  */
@@ -214,8 +214,8 @@ export declare type PrebuildStatus = Message<"service.v1.PrebuildStatus"> & {
   completionTime?: Timestamp | undefined;
 
   /**
-   * Why it failed, for people; empty where it has not. Not a secret: the runner
-   * masks credentials.
+   * Why it failed, for people; empty if it has not failed. Contains no
+   * credentials, because the runner masks them.
    *
    * @generated from field: string failure_message = 3;
    */
@@ -229,8 +229,8 @@ export declare type PrebuildStatus = Message<"service.v1.PrebuildStatus"> & {
   statusVersion: bigint;
 
   /**
-   * What people should look at although it has ended, such as a workspace that its
-   * runner could not remove. Empty where there is nothing.
+   * A warning for people about an ended prebuild, such as a workspace that its
+   * runner could not remove. Empty if there is none.
    *
    * @generated from field: string warning_message = 7;
    */
@@ -244,13 +244,13 @@ export declare type PrebuildStatus = Message<"service.v1.PrebuildStatus"> & {
 export declare const PrebuildStatusSchema: GenMessage<PrebuildStatus>;
 
 /**
- * How far a prebuild is.
+ * The phase of a prebuild.
  *
  * @generated from enum service.v1.PrebuildPhase
  */
 export enum PrebuildPhase {
   /**
-   * Not specified; in no answer but as a desired phase that was left out.
+   * Not specified; never returned, except as a desired phase that was not set.
    *
    * @generated from enum value: PREBUILD_PHASE_UNSPECIFIED = 0;
    */
@@ -264,7 +264,7 @@ export enum PrebuildPhase {
   PENDING = 10,
 
   /**
-   * Not used: a prebuild that a runner has begun runs.
+   * Not used: a prebuild is RUNNING as soon as a runner has begun it.
    *
    * @generated from enum value: PREBUILD_PHASE_STARTING = 20;
    */
@@ -278,7 +278,7 @@ export enum PrebuildPhase {
   RUNNING = 30,
 
   /**
-   * It has failed, and the runner is to stop and to remove what is left of it.
+   * It has failed; the runner still has to stop and to remove its remains.
    * FAILED follows.
    *
    * @generated from enum value: PREBUILD_PHASE_STOPPING = 40;
@@ -286,7 +286,7 @@ export enum PrebuildPhase {
   STOPPING = 40,
 
   /**
-   * Not used: the workspace itself is what is kept.
+   * Not used: the workspace itself is kept, not a snapshot.
    *
    * @generated from enum value: PREBUILD_PHASE_SNAPSHOTTING = 50;
    */
@@ -301,15 +301,15 @@ export enum PrebuildPhase {
   COMPLETED = 60,
 
   /**
-   * It has failed, and nothing is left of it but this record, unless the warning of its
-   * status says so.
+   * It has failed. Only this record remains, unless the warning of its status
+   * says otherwise.
    *
    * @generated from enum value: PREBUILD_PHASE_FAILED = 70;
    */
   FAILED = 70,
 
   /**
-   * It was cancelled, and the runner is to stop and to remove what is left of it.
+   * It was cancelled; the runner still has to stop and to remove its remains.
    * CANCELLED follows.
    *
    * @generated from enum value: PREBUILD_PHASE_CANCELLING = 75;
@@ -317,23 +317,24 @@ export enum PrebuildPhase {
   CANCELLING = 75,
 
   /**
-   * It was cancelled, and nothing is left of it but this record, unless the warning of
-   * its status says so.
+   * It was cancelled. Only this record remains, unless the warning of its
+   * status says otherwise.
    *
    * @generated from enum value: PREBUILD_PHASE_CANCELLED = 80;
    */
   CANCELLED = 80,
 
   /**
-   * It was deleted, or a newer one has replaced it: it is gone once its runner has
-   * removed the workspace.
+   * It was deleted, or replaced by a newer one. It disappears once its runner
+   * has removed the workspace.
    *
    * @generated from enum value: PREBUILD_PHASE_DELETING = 85;
    */
   DELETING = 85,
 
   /**
-   * In no status: what is deleted is gone. As a desired phase: it is being deleted.
+   * Never a status, since deleted prebuilds disappear. As a desired phase: it
+   * is being deleted.
    *
    * @generated from enum value: PREBUILD_PHASE_DELETED = 90;
    */

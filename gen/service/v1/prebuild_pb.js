@@ -34,7 +34,7 @@ export const PrebuildMetadata_PrebuildTriggerSchema = /*@__PURE__*/
   enumDesc(file_service_v1_prebuild, 1, 0);
 
 /**
- * Why a prebuild was made.
+ * Why a prebuild was created.
  *
  * @generated from enum service.v1.PrebuildMetadata.PrebuildTrigger
  */
@@ -62,7 +62,7 @@ export const PrebuildPhaseSchema = /*@__PURE__*/
   enumDesc(file_service_v1_prebuild, 0);
 
 /**
- * How far a prebuild is.
+ * The phase of a prebuild.
  *
  * @generated from enum service.v1.PrebuildPhase
  */

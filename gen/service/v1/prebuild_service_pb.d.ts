@@ -13,7 +13,7 @@ import type { PaginationRequest, PaginationResponse } from "./pagination_pb.js";
 export declare const file_service_v1_prebuild_service: GenFile;
 
 /**
- * The prebuild to make.
+ * The prebuild to create.
  *
  * @generated from message service.v1.CreatePrebuildRequest
  */
@@ -34,7 +34,7 @@ export declare type CreatePrebuildRequest = Message<"service.v1.CreatePrebuildRe
   environmentClassId?: string | undefined;
 
   /**
-   * What is wanted of it; may be an empty message.
+   * Its desired state; may be an empty message.
    *
    * @generated from field: service.v1.PrebuildSpec spec = 3;
    */
@@ -48,7 +48,7 @@ export declare type CreatePrebuildRequest = Message<"service.v1.CreatePrebuildRe
 export declare const CreatePrebuildRequestSchema: GenMessage<CreatePrebuildRequest>;
 
 /**
- * The prebuild that is made.
+ * The prebuild that was created.
  *
  * @generated from message service.v1.CreatePrebuildResponse
  */
@@ -95,7 +95,8 @@ export declare type ListPrebuildsRequest = Message<"service.v1.ListPrebuildsRequ
 export declare const ListPrebuildsRequestSchema: GenMessage<ListPrebuildsRequest>;
 
 /**
- * Conditions, all of which a prebuild must fulfil; of one with several values, any.
+ * Conditions on prebuilds. Different fields combine with AND, the values of
+ * one field with OR.
  *
  * @generated from message service.v1.ListPrebuildsRequest.Filter
  */
@@ -230,7 +231,7 @@ export declare type CancelPrebuildRequest = Message<"service.v1.CancelPrebuildRe
 export declare const CancelPrebuildRequestSchema: GenMessage<CancelPrebuildRequest>;
 
 /**
- * The prebuild as it is then.
+ * The prebuild after the call.
  *
  * @generated from message service.v1.CancelPrebuildResponse
  */
@@ -270,7 +271,7 @@ export declare type DeletePrebuildRequest = Message<"service.v1.DeletePrebuildRe
 export declare const DeletePrebuildRequestSchema: GenMessage<DeletePrebuildRequest>;
 
 /**
- * Nothing: the prebuild is gone, or will be once its runner has removed it.
+ * Empty: the prebuild is deleted, or will be once its runner has removed it.
  *
  * @generated from message service.v1.DeletePrebuildResponse
  */
@@ -284,30 +285,31 @@ export declare type DeletePrebuildResponse = Message<"service.v1.DeletePrebuildR
 export declare const DeletePrebuildResponseSchema: GenMessage<DeletePrebuildResponse>;
 
 /**
- * Manages prebuilds: workspaces that runners prepare for a project's
- * environments ahead of their use. A project's schedule makes one a day for
- * each class of its prebuild configuration; CreatePrebuild makes one now. Of a
- * project and a class the newest completed prebuild is kept, and what failed or
- * was cancelled until the next one is made. Every operation returns
- * unauthenticated without a valid token, permission_denied to a blocked account
- * or to a read-only token that requests a change, invalid_argument when the
- * request violates a rule of its message, and not_found for a resource that
- * does not exist or belongs to another organization. Ids are accepted in either
- * letter case and returned in lower case.
+ * Manages prebuilds: workspaces that runners prepare in advance for a project's
+ * environments. A project's schedule creates one a day for each class of its
+ * prebuild configuration; CreatePrebuild creates one now. For each project and
+ * class, the newest completed prebuild is kept, and failed or cancelled ones
+ * until the next one is created. Every operation returns unauthenticated
+ * without a valid token, permission_denied to a blocked account or to a
+ * read-only token that requests a change, invalid_argument when the request
+ * violates a rule of its message, and not_found for a resource that does not
+ * exist or belongs to another organization. Ids are accepted in either letter
+ * case and returned in lower case.
  *
  * @generated from service service.v1.PrebuildService
  */
 export declare const PrebuildService: GenService<{
   /**
-   * Has a prebuild made of a project now, and returns it as it waits for its runner.
-   * It runs as the executor of the project's configuration, whether or not that
-   * enables a schedule. Callable by administrators of the organization, by who made
-   * the project, and by groups with the role `admin` on it. Errors: permission_denied
-   * for others; invalid_argument for a class that the project's configuration does
-   * not name, and without one where it names none; failed_precondition while another
-   * of the project and class waits or runs, when the class is disabled, when the
-   * executor cannot act, when the project is pending deletion, and while servers of
-   * the release before run.
+   * Creates a prebuild of a project now, and returns it while it waits for its
+   * runner. It runs as the executor of the project's configuration, even if
+   * that configuration does not enable a schedule. Callable by administrators
+   * of the organization, by the project's creator, and by groups with the role
+   * `admin` on it. Errors: permission_denied for others; invalid_argument for a
+   * class that the project's configuration does not name, and without one if it
+   * names none; failed_precondition while another prebuild of the project and
+   * class waits or runs, when the class is disabled, when the executor cannot
+   * act, when the project is pending deletion, and while servers of the
+   * previous release run.
    *
    * @generated from rpc service.v1.PrebuildService.CreatePrebuild
    */
@@ -339,12 +341,12 @@ export declare const PrebuildService: GenService<{
     output: typeof GetPrebuildResponseSchema;
   },
   /**
-   * Ends a prebuild that waits or runs, and returns it: CANCELLED where nothing of it
-   * is at a runner, otherwise CANCELLING until the runner has stopped and removed it.
-   * One that is cancelled, or about to be, is returned as it is. Callable by those who
-   * may call CreatePrebuild on its project. Errors: permission_denied for others;
-   * failed_precondition in every other phase, and while servers of the release before
-   * run.
+   * Cancels a prebuild that waits or runs, and returns it: CANCELLED if no
+   * runner has begun it, otherwise CANCELLING until the runner has stopped and
+   * removed it. A prebuild that is cancelled, or being cancelled, is returned
+   * unchanged. Callable by those who may call CreatePrebuild on its project.
+   * Errors: permission_denied for others; failed_precondition in every other
+   * phase, and while servers of the previous release run.
    *
    * @generated from rpc service.v1.PrebuildService.CancelPrebuild
    */
@@ -354,11 +356,11 @@ export declare const PrebuildService: GenService<{
     output: typeof CancelPrebuildResponseSchema;
   },
   /**
-   * Removes a prebuild in any phase: at once where nothing of it is at a runner,
-   * otherwise it is DELETING until the runner has stopped and removed it. Environments
-   * that have started from it keep their copies. Callable by those who may call
-   * CreatePrebuild on its project. Errors: permission_denied for others;
-   * failed_precondition while servers of the release before run.
+   * Deletes a prebuild in any phase: immediately if no runner has begun it,
+   * otherwise it is DELETING until the runner has stopped and removed it.
+   * Environments that have started from it keep their copies. Callable by those
+   * who may call CreatePrebuild on its project. Errors: permission_denied for
+   * others; failed_precondition while servers of the previous release run.
    *
    * @generated from rpc service.v1.PrebuildService.DeletePrebuild
    */

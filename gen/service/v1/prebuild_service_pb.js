@@ -91,16 +91,16 @@ export const DeletePrebuildResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_prebuild_service, 9);
 
 /**
- * Manages prebuilds: workspaces that runners prepare for a project's
- * environments ahead of their use. A project's schedule makes one a day for
- * each class of its prebuild configuration; CreatePrebuild makes one now. Of a
- * project and a class the newest completed prebuild is kept, and what failed or
- * was cancelled until the next one is made. Every operation returns
- * unauthenticated without a valid token, permission_denied to a blocked account
- * or to a read-only token that requests a change, invalid_argument when the
- * request violates a rule of its message, and not_found for a resource that
- * does not exist or belongs to another organization. Ids are accepted in either
- * letter case and returned in lower case.
+ * Manages prebuilds: workspaces that runners prepare in advance for a project's
+ * environments. A project's schedule creates one a day for each class of its
+ * prebuild configuration; CreatePrebuild creates one now. For each project and
+ * class, the newest completed prebuild is kept, and failed or cancelled ones
+ * until the next one is created. Every operation returns unauthenticated
+ * without a valid token, permission_denied to a blocked account or to a
+ * read-only token that requests a change, invalid_argument when the request
+ * violates a rule of its message, and not_found for a resource that does not
+ * exist or belongs to another organization. Ids are accepted in either letter
+ * case and returned in lower case.
  *
  * @generated from service service.v1.PrebuildService
  */

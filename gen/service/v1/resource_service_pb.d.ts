@@ -18,18 +18,18 @@ import type { ChangedResource } from "./resource_pb.js";
 export declare const file_service_v1_resource_service: GenFile;
 
 /**
- * One change: the request of the operation that makes it. Unlike in a request of
- * its own, an empty list or map in its JSON says nothing: name the field in the
- * update mask, where the request has one.
+ * One change: the request of the operation that makes it. Unlike in a separate
+ * request, an empty list or map in its JSON has no effect: name the field in
+ * the update mask, if the request has one.
  *
  * @generated from message service.v1.ResourceChange
  */
 export declare type ResourceChange = Message<"service.v1.ResourceChange"> & {
   /**
-   * A UUID, made up by the caller, that later changes use in the place
-   * of the id of the resource that this one creates. Has no effect in changes that
-   * create nothing. Empty: there is none. Two changes cannot have the same
-   * (invalid_argument).
+   * A placeholder UUID, chosen by the caller, that later changes can use
+   * instead of the id of the resource that this one creates. Has no effect in
+   * changes that create nothing. Empty: none. Two changes cannot have the same
+   * placeholder (invalid_argument).
    *
    * @generated from field: string placeholder_id = 1;
    */
@@ -58,7 +58,7 @@ export declare type ResourceChange = Message<"service.v1.ResourceChange"> & {
     case: "updateProject";
   } | {
     /**
-     * Updates what a project's environments may run on.
+     * Replaces the list of classes that a project's environments may run on.
      *
      * @generated from field: service.v1.UpdateProjectEnvironmentClassesRequest update_project_environment_classes = 12;
      */
@@ -198,7 +198,7 @@ export declare type PreviewChangesRequest = Message<"service.v1.PreviewChangesRe
 export declare const PreviewChangesRequestSchema: GenMessage<PreviewChangesRequest>;
 
 /**
- * What the changes would do.
+ * The effects of the changes.
  *
  * @generated from message service.v1.PreviewChangesResponse
  */
@@ -238,7 +238,7 @@ export declare type ApplyChangesRequest = Message<"service.v1.ApplyChangesReques
 export declare const ApplyChangesRequestSchema: GenMessage<ApplyChangesRequest>;
 
 /**
- * What the changes did.
+ * The effects of the changes.
  *
  * @generated from message service.v1.ApplyChangesResponse
  */
@@ -268,10 +268,10 @@ export declare const ApplyChangesResponseSchema: GenMessage<ApplyChangesResponse
  */
 export declare const ResourceService: GenService<{
   /**
-   * Shows what ApplyChanges would do with the same changes, and does none of it:
-   * they are made in a transaction that is taken back. A read-only token may call
-   * it. Callable by those who may make each of the changes. Errors: those of
-   * ApplyChanges.
+   * Previews what ApplyChanges would do with the same changes, without making
+   * them: they are made in a transaction that is rolled back. A read-only token
+   * may call it. Callable by those who may make each of the changes. Errors:
+   * those of ApplyChanges.
    *
    * @generated from rpc service.v1.ResourceService.PreviewChanges
    */
@@ -281,10 +281,10 @@ export declare const ResourceService: GenService<{
     output: typeof PreviewChangesResponseSchema;
   },
   /**
-   * Makes changes in their order, in one transaction: all of them or none.
-   * Callable by those who may make each of the changes. Errors: those of the
-   * operations whose requests the changes are, also permission_denied, and
-   * invalid_argument when the resources in the answer would have more than 16 MiB;
+   * Makes changes in their order, atomically in one transaction. Callable by
+   * those who may make each of the changes. Errors: those of the operations
+   * whose requests the changes are, including permission_denied, and
+   * invalid_argument when the resources in the response would exceed 16 MiB;
    * the metadata `change` of the error is the position of the change, from 0.
    *
    * @generated from rpc service.v1.ResourceService.ApplyChanges

@@ -314,10 +314,10 @@ export declare const DeleteSecurityPolicyResponseSchema: GenMessage<DeleteSecuri
  */
 export declare const SecurityService: GenService<{
   /**
-   * Creates a security policy and returns it; it holds nowhere until it is
+   * Creates a security policy and returns it; it has no effect until it is
    * assigned. Callable by administrators of the organization. Errors:
-   * permission_denied for its other members; not_found when the organization is
-   * absent or another one than the caller's.
+   * permission_denied for its other members; not_found when the organization
+   * does not exist or is not the caller's.
    *
    * @generated from rpc service.v1.SecurityService.CreateSecurityPolicy
    */
@@ -353,11 +353,11 @@ export declare const SecurityService: GenService<{
   },
   /**
    * Updates a security policy and returns it. A field that is present replaces
-   * what is stored as a whole, an absent one leaves it. All of it happens or
-   * none. Callable by administrators of the organization. Errors:
-   * permission_denied for its other members; not_found; failed_precondition when
-   * the organization's policies assign the policy, or it holds in an environment,
-   * and it could not be assigned after the update.
+   * the stored value as a whole; an absent field leaves it unchanged. The
+   * update is atomic. Callable by administrators of the organization. Errors:
+   * permission_denied for its other members; not_found; failed_precondition
+   * when the organization's policies assign the policy, or an environment uses
+   * it, and it could not be assigned after the update.
    *
    * @generated from rpc service.v1.SecurityService.UpdateSecurityPolicy
    */
@@ -368,9 +368,9 @@ export declare const SecurityService: GenService<{
   },
   /**
    * Deletes a security policy. Callable by administrators of the organization.
-   * Errors: permission_denied for its other members; not_found, also on a
-   * repetition; failed_precondition while the organization's policies assign the
-   * policy or it holds in an environment.
+   * Errors: permission_denied for its other members; not_found, also for a
+   * repeated call; failed_precondition while the organization's policies assign
+   * the policy or an environment uses it.
    *
    * @generated from rpc service.v1.SecurityService.DeleteSecurityPolicy
    */

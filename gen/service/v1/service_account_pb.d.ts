@@ -13,8 +13,8 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_service_account: GenFile;
 
 /**
- * A member of an organization that is no person: it acts with the permissions of
- * a member, and workflows and prebuilds may run as it.
+ * A non-human member of an organization: it acts with the permissions of a
+ * member, and workflows and prebuilds may run as it.
  *
  * @generated from message service.v1.ServiceAccount
  */
@@ -42,7 +42,7 @@ export declare type ServiceAccount = Message<"service.v1.ServiceAccount"> & {
   name: string;
 
   /**
-   * What the service account is for, in its creator's words; may be empty.
+   * Description in the creator's words; may be empty.
    *
    * @generated from field: string description = 4;
    */
@@ -63,7 +63,7 @@ export declare type ServiceAccount = Message<"service.v1.ServiceAccount"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * From when on the service account is suspended.
+   * When the service account becomes suspended.
    *
    * @generated from field: google.protobuf.Timestamp valid_until = 7;
    */
@@ -71,15 +71,15 @@ export declare type ServiceAccount = Message<"service.v1.ServiceAccount"> & {
 
   /**
    * True once `valid_until` has passed: every token of the service account
-   * answers unauthenticated, and nothing new runs as it.
+   * returns unauthenticated, and nothing new runs as it.
    *
    * @generated from field: bool suspended = 8;
    */
   suspended: boolean;
 
   /**
-   * True when the server made the service account for its own work; false for
-   * all that CreateServiceAccount makes.
+   * True if the server created the service account for its own work; false for
+   * all that CreateServiceAccount creates.
    *
    * @generated from field: bool system_managed = 9;
    */
@@ -101,14 +101,14 @@ export declare type ServiceAccount = Message<"service.v1.ServiceAccount"> & {
 export declare const ServiceAccountSchema: GenMessage<ServiceAccount>;
 
 /**
- * What is known about a service account's token. The value of a token is
- * answered once, when the token is created, and is never part of this message.
+ * Metadata of a service account's token. The value of a token is returned only
+ * once, when the token is created, and is never part of this message.
  *
  * @generated from message service.v1.ServiceAccountToken
  */
 export declare type ServiceAccountToken = Message<"service.v1.ServiceAccountToken"> & {
   /**
-   * The token's id, which is not its value.
+   * The token's id; not its value.
    *
    * @generated from field: string id = 1;
    */
@@ -122,16 +122,16 @@ export declare type ServiceAccountToken = Message<"service.v1.ServiceAccountToke
   serviceAccountId: string;
 
   /**
-   * What the token is for, in its creator's words; may be empty.
+   * Description in the creator's words; may be empty.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Who created the token. Blocking the creator's account disables the token. A
-   * token that a service account created for itself has the creator of the token
-   * that it did so with.
+   * Who created the token. Blocking the creator's account disables the token.
+   * For a token that a service account created for itself, the creator of the
+   * token that it used.
    *
    * @generated from field: service.v1.Subject creator = 4;
    */
@@ -145,14 +145,14 @@ export declare type ServiceAccountToken = Message<"service.v1.ServiceAccountToke
   createdAt?: Timestamp | undefined;
 
   /**
-   * From when on the token is refused.
+   * When the token expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * When the token was last accepted, exact to one minute. Unset while it was
+   * When the token was last accepted, to within one minute. Unset if it was
    * never used.
    *
    * @generated from field: google.protobuf.Timestamp last_used = 7;
@@ -167,9 +167,9 @@ export declare type ServiceAccountToken = Message<"service.v1.ServiceAccountToke
 export declare const ServiceAccountTokenSchema: GenMessage<ServiceAccountToken>;
 
 /**
- * A trust of a service account in an issuer of tokens of machines, such as a CI
- * system: a client that has a token of that issuer with these claims gets a short
- * token of the service account (docs/sign-in.md).
+ * A trust of a service account in an issuer of machine tokens, such as a CI
+ * system: a client that has a token of that issuer with these claims gets a
+ * short-lived token of the service account (docs/sign-in.md).
  *
  * @generated from message service.v1.ServiceAccountTrust
  */
@@ -189,7 +189,7 @@ export declare type ServiceAccountTrust = Message<"service.v1.ServiceAccountTrus
   serviceAccountId: string;
 
   /**
-   * The issuer, letter by letter as its tokens and the server's settings name it.
+   * The issuer, exactly as its tokens and the server's settings name it.
    *
    * @generated from field: string issuer = 3;
    */
@@ -203,7 +203,7 @@ export declare type ServiceAccountTrust = Message<"service.v1.ServiceAccountTrus
   audience: string;
 
   /**
-   * What the claims of a token must be, all of it.
+   * The conditions on the claims of a token; all must hold.
    *
    * @generated from field: repeated service.v1.ServiceAccountTrust.Condition conditions = 5;
    */
@@ -211,7 +211,7 @@ export declare type ServiceAccountTrust = Message<"service.v1.ServiceAccountTrus
 
   /**
    * Who created the trust. While the creator's account is blocked, or its
-   * membership suspended, the trust gives nothing.
+   * membership suspended, the trust gives no tokens.
    *
    * @generated from field: service.v1.Subject creator = 6;
    */
@@ -232,8 +232,9 @@ export declare type ServiceAccountTrust = Message<"service.v1.ServiceAccountTrus
 export declare const ServiceAccountTrustSchema: GenMessage<ServiceAccountTrust>;
 
 /**
- * What one claim must be. A claim that is missing, or a list, an object or
- * null, never is it; a number or a truth value is compared as JSON writes it.
+ * A condition on one claim. It does not hold for a claim that is missing, or
+ * a list, an object or null; a number or a boolean is compared as JSON writes
+ * it.
  *
  * @generated from message service.v1.ServiceAccountTrust.Condition
  */
@@ -246,9 +247,9 @@ export declare type ServiceAccountTrust_Condition = Message<"service.v1.ServiceA
   claim: string;
 
   /**
-   * The value that the claim has, compared whole. One that ends with `/*` or
-   * `:*` is what the claim begins with, up to the separator and with more
-   * behind it; a `*` is allowed nowhere else.
+   * The value of the claim, compared as a whole. A value that ends with `/*`
+   * or `:*` is a prefix: the claim must begin with it, up to and including
+   * the separator, and continue after it. A `*` is not allowed anywhere else.
    *
    * @generated from field: string value = 2;
    */

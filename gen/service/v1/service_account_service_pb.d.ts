@@ -28,15 +28,16 @@ export declare type CreateServiceAccountRequest = Message<"service.v1.CreateServ
   name: string;
 
   /**
-   * What the service account is for; empty by default. At most 500 characters.
+   * Description of the service account; empty by default. At most 500
+   * characters.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * From when on the service account is suspended. Must be set, to a time to
-   * come; it cannot be changed later.
+   * When the service account becomes suspended. Must be set to a future time;
+   * it cannot be changed later.
    *
    * @generated from field: google.protobuf.Timestamp valid_until = 3;
    */
@@ -208,15 +209,16 @@ export declare const DeleteServiceAccountResponseSchema: GenMessage<DeleteServic
  */
 export declare type CreateServiceAccountTokenRequest = Message<"service.v1.CreateServiceAccountTokenRequest"> & {
   /**
-   * What the token is for; empty by default. At most 500 characters.
+   * Description of the token; empty by default. At most 500 characters.
    *
    * @generated from field: string description = 1;
    */
   description: string;
 
   /**
-   * How long the token holds, at most 2524608000s (80 years). Unset or 0s means
-   * 30 days. The token never outlives the `valid_until` of its service account.
+   * How long the token is valid, at most 2524608000s (80 years). Unset or 0s
+   * means 30 days. The token never outlives the `valid_until` of its service
+   * account.
    *
    * @generated from field: google.protobuf.Duration valid_for = 2;
    */
@@ -224,7 +226,7 @@ export declare type CreateServiceAccountTokenRequest = Message<"service.v1.Creat
 
   /**
    * Id of the service account that the token acts for. Empty: the caller, which
-   * must be a service account then.
+   * must then be a service account.
    *
    * @generated from field: string service_account_id = 1000;
    */
@@ -244,16 +246,16 @@ export declare const CreateServiceAccountTokenRequestSchema: GenMessage<CreateSe
  */
 export declare type CreateServiceAccountTokenResponse = Message<"service.v1.CreateServiceAccountTokenResponse"> & {
   /**
-   * What to send as the bearer token; begins with `cr_sat_`. A secret: it is
-   * kept nowhere and cannot be read again, so that an answer which is repeated
-   * for an idempotency key has it empty.
+   * The bearer token; begins with `cr_sat_`. A secret: it is not stored and
+   * cannot be read again, so it is empty in a response that is replayed for an
+   * idempotency key.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * What is known about the token.
+   * Metadata of the token.
    *
    * @generated from field: service.v1.ServiceAccountToken service_account_token = 2;
    */
@@ -328,7 +330,7 @@ export declare const ListServiceAccountTokensResponseSchema: GenMessage<ListServ
  */
 export declare type DeleteServiceAccountTokenRequest = Message<"service.v1.DeleteServiceAccountTokenRequest"> & {
   /**
-   * Id of the token. It may be the token that the request itself carries.
+   * Id of the token. It may be the token of the request itself.
    *
    * @generated from field: string service_account_token_id = 1;
    */
@@ -369,7 +371,7 @@ export declare type CreateServiceAccountTrustRequest = Message<"service.v1.Creat
   serviceAccountId: string;
 
   /**
-   * The issuer, letter by letter as its tokens name it. 1 to 508 characters.
+   * The issuer, exactly as its tokens name it. 1 to 508 characters.
    *
    * @generated from field: string issuer = 2;
    */
@@ -383,8 +385,9 @@ export declare type CreateServiceAccountTrustRequest = Message<"service.v1.Creat
   audience: string;
 
   /**
-   * What the claims of a token must be, all of it. 1 to 20. Name what
-   * distinguishes yours from those of others: most issuers have many customers.
+   * The conditions on the claims of a token; all must hold. 1 to 20. Choose
+   * claims that distinguish your tokens from those of others: most issuers have
+   * many customers.
    *
    * @generated from field: repeated service.v1.ServiceAccountTrust.Condition conditions = 4;
    */
@@ -545,9 +548,10 @@ export declare const ServiceAccountService: GenService<{
   },
   /**
    * Deletes a service account with its tokens, trusts and host authentication
-   * tokens; requests that carry one of the former are refused at once, and its
-   * agent runs are stopped at once. What else it made stays. Callable by administrators of the organization. Errors:
-   * permission_denied for its other members; not_found, also on a repetition.
+   * tokens. Requests with its tokens are refused immediately, and its agent
+   * runs are stopped immediately. Other resources that it created are kept.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for its other members; not_found, also for a repeated call.
    *
    * @generated from rpc service.v1.ServiceAccountService.DeleteServiceAccount
    */
@@ -557,12 +561,13 @@ export declare const ServiceAccountService: GenService<{
     output: typeof DeleteServiceAccountResponseSchema;
   },
   /**
-   * Creates a token of a service account and returns its value, this once.
-   * Callable by administrators of the organization, and by a service account for
-   * itself. Errors: permission_denied for other members and for another service
-   * account, and for a token that a trust gave; not_found when the service
-   * account is absent; invalid_argument when none is named and the caller is
-   * none; failed_precondition when the service account is suspended.
+   * Creates a token of a service account and returns its value, only once.
+   * Callable by administrators of the organization, and by a service account
+   * for itself. Errors: permission_denied for other members and for another
+   * service account, and for a token that a trust gave; not_found when the
+   * service account does not exist; invalid_argument when none is named and the
+   * caller is not a service account; failed_precondition when the service
+   * account is suspended.
    *
    * @generated from rpc service.v1.ServiceAccountService.CreateServiceAccountToken
    */
@@ -572,11 +577,11 @@ export declare const ServiceAccountService: GenService<{
     output: typeof CreateServiceAccountTokenResponseSchema;
   },
   /**
-   * Lists tokens of service accounts by id ascending (order of creation), those
-   * that expired or were disabled included until they are removed. Callable by
+   * Lists tokens of service accounts by id ascending (order of creation),
+   * including expired and disabled ones until they are removed. Callable by
    * administrators of the organization for all of its tokens, by members for
    * those that they created, and by a service account for its own. Errors:
-   * not_found when the service account that is named is absent; permission_denied
+   * not_found when the named service account does not exist; permission_denied
    * for a service account that names another one; invalid_argument for a page
    * token of another query.
    *
@@ -588,11 +593,11 @@ export declare const ServiceAccountService: GenService<{
     output: typeof ListServiceAccountTokensResponseSchema;
   },
   /**
-   * Deletes a token of a service account; requests that carry it are refused at
-   * once. Callable by administrators of the organization, by the token's
+   * Deletes a token of a service account; requests with it are refused
+   * immediately. Callable by administrators of the organization, by the token's
    * creator and by the service account that it acts for. Errors:
-   * permission_denied for everyone else in the organization; not_found, also on
-   * a repetition.
+   * permission_denied for everyone else in the organization; not_found, also
+   * for a repeated call.
    *
    * @generated from rpc service.v1.ServiceAccountService.DeleteServiceAccountToken
    */
@@ -602,12 +607,12 @@ export declare const ServiceAccountService: GenService<{
     output: typeof DeleteServiceAccountTokenResponseSchema;
   },
   /**
-   * Has a service account trust the tokens of an issuer that have given claims.
-   * Callable by administrators of the organization. Errors: permission_denied
-   * for everyone else in the organization; not_found when the service account
-   * is absent; invalid_argument when the settings of the server name issuers,
-   * and this one or the audience is not among them; failed_precondition when
-   * the service account has 25 trusts.
+   * Creates a trust of a service account in the tokens of an issuer that have
+   * the given claims. Callable by administrators of the organization. Errors:
+   * permission_denied for everyone else in the organization; not_found when the
+   * service account does not exist; invalid_argument when the settings of the
+   * server name issuers, but not this one or not the audience;
+   * failed_precondition when the service account has 25 trusts.
    *
    * @generated from rpc service.v1.ServiceAccountService.CreateServiceAccountTrust
    */
@@ -630,9 +635,10 @@ export declare const ServiceAccountService: GenService<{
     output: typeof ListServiceAccountTrustsResponseSchema;
   },
   /**
-   * Deletes a trust with the tokens that it gave, which are refused at once.
-   * Callable by administrators of the organization. Errors: permission_denied
-   * for everyone else in the organization; not_found, also on a repetition.
+   * Deletes a trust with the tokens that it gave, which are refused
+   * immediately. Callable by administrators of the organization. Errors:
+   * permission_denied for everyone else in the organization; not_found, also
+   * for a repeated call.
    *
    * @generated from rpc service.v1.ServiceAccountService.DeleteServiceAccountTrust
    */

@@ -75,7 +75,7 @@ export declare type User = Message<"service.v1.User"> & {
 export declare const UserSchema: GenMessage<User>;
 
 /**
- * A person who is signed in, in one browser.
+ * A session of a signed-in person in one browser.
  *
  * @generated from message service.v1.Session
  */
@@ -102,8 +102,8 @@ export declare type Session = Message<"service.v1.Session"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the session ends at the latest; 12 hours without a request end it
-   * earlier.
+   * When the session ends at the latest; it ends earlier after 12 hours without
+   * a request.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 4;
    */
@@ -117,15 +117,15 @@ export declare type Session = Message<"service.v1.Session"> & {
   lastUsed?: Timestamp | undefined;
 
   /**
-   * Whether it calls only operations without side effects, as the token that it
-   * began with.
+   * Whether it may call only operations without side effects, like the token
+   * that it began with.
    *
    * @generated from field: bool read_only = 6;
    */
   readOnly: boolean;
 
   /**
-   * Whether it is the one that the request itself came with.
+   * Whether it is the session of the request itself.
    *
    * @generated from field: bool current = 7;
    */
@@ -139,7 +139,7 @@ export declare type Session = Message<"service.v1.Session"> & {
 export declare const SessionSchema: GenMessage<Session>;
 
 /**
- * What is known about a personal access token. Never its value, which is shown
+ * Metadata of a personal access token. Never its value, which is returned only
  * once, when the token is created.
  *
  * @generated from message service.v1.PersonalAccessToken
@@ -160,7 +160,7 @@ export declare type PersonalAccessToken = Message<"service.v1.PersonalAccessToke
   userId: string;
 
   /**
-   * What the token is for, in its creator's words; may be empty.
+   * Description in the creator's words; may be empty.
    *
    * @generated from field: string description = 3;
    */
@@ -182,7 +182,7 @@ export declare type PersonalAccessToken = Message<"service.v1.PersonalAccessToke
   createdAt?: Timestamp | undefined;
 
   /**
-   * From when on the token is refused.
+   * When the token expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
@@ -196,7 +196,7 @@ export declare type PersonalAccessToken = Message<"service.v1.PersonalAccessToke
   lastUsed?: Timestamp | undefined;
 
   /**
-   * Whether the token calls only operations without side effects.
+   * Whether the token may call only operations without side effects.
    *
    * @generated from field: bool read_only = 8;
    */
@@ -239,7 +239,7 @@ export enum UserStatus {
   SUSPENDED = 2,
 
   /**
-   * The member was removed from the organization. What it made still names it.
+   * The member was removed from the organization. Its resources still name it.
    *
    * @generated from enum value: USER_STATUS_LEFT = 3;
    */

@@ -28,7 +28,7 @@ export declare type GetAuthenticatedUserRequest = Message<"service.v1.GetAuthent
 export declare const GetAuthenticatedUserRequestSchema: GenMessage<GetAuthenticatedUserRequest>;
 
 /**
- * The user that the caller is.
+ * The caller's own user.
  *
  * @generated from message service.v1.GetAuthenticatedUserResponse
  */
@@ -48,7 +48,7 @@ export declare type GetAuthenticatedUserResponse = Message<"service.v1.GetAuthen
 export declare const GetAuthenticatedUserResponseSchema: GenMessage<GetAuthenticatedUserResponse>;
 
 /**
- * The user to answer.
+ * The user to return.
  *
  * @generated from message service.v1.GetUserRequest
  */
@@ -68,7 +68,7 @@ export declare type GetUserRequest = Message<"service.v1.GetUserRequest"> & {
 export declare const GetUserRequestSchema: GenMessage<GetUserRequest>;
 
 /**
- * The user that was asked for.
+ * The requested user.
  *
  * @generated from message service.v1.GetUserResponse
  */
@@ -88,20 +88,20 @@ export declare type GetUserResponse = Message<"service.v1.GetUserResponse"> & {
 export declare const GetUserResponseSchema: GenMessage<GetUserResponse>;
 
 /**
- * Names a member, and whether it is to be suspended.
+ * The member, and whether to suspend it.
  *
  * @generated from message service.v1.SetSuspendedRequest
  */
 export declare type SetSuspendedRequest = Message<"service.v1.SetSuspendedRequest"> & {
   /**
-   * The member to suspend, or whose suspension to lift.
+   * The member to suspend or reinstate.
    *
    * @generated from field: string user_id = 1;
    */
   userId: string;
 
   /**
-   * True to suspend the member, false to lift that.
+   * True to suspend the member, false to lift the suspension.
    *
    * @generated from field: bool suspended = 2;
    */
@@ -115,7 +115,7 @@ export declare type SetSuspendedRequest = Message<"service.v1.SetSuspendedReques
 export declare const SetSuspendedRequestSchema: GenMessage<SetSuspendedRequest>;
 
 /**
- * Says that the member is suspended, or is not; carries nothing.
+ * Empty: the suspension is set or lifted.
  *
  * @generated from message service.v1.SetSuspendedResponse
  */
@@ -142,15 +142,15 @@ export declare type CreatePersonalAccessTokenRequest = Message<"service.v1.Creat
   userId: string;
 
   /**
-   * What the token is for; empty by default. At most 500 characters.
+   * Description of the token; empty by default. At most 500 characters.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * How long the token holds, at most 7776000s (90 days). Unset or 0s means 30
-   * days.
+   * How long the token is valid, at most 7776000s (90 days). Unset or 0s means
+   * 30 days.
    *
    * @generated from field: google.protobuf.Duration valid_for = 3;
    */
@@ -158,7 +158,7 @@ export declare type CreatePersonalAccessTokenRequest = Message<"service.v1.Creat
 
   /**
    * Whether the token may call only operations without side effects; others
-   * answer permission_denied. False by default.
+   * return permission_denied. False by default.
    *
    * @generated from field: bool read_only = 4;
    */
@@ -178,8 +178,8 @@ export declare const CreatePersonalAccessTokenRequestSchema: GenMessage<CreatePe
  */
 export declare type CreatePersonalAccessTokenResponse = Message<"service.v1.CreatePersonalAccessTokenResponse"> & {
   /**
-   * What to send as the bearer token; begins with `cr_pat_`. A secret: it is
-   * kept nowhere and cannot be read again.
+   * The bearer token; begins with `cr_pat_`. A secret: it is not stored and
+   * cannot be read again.
    *
    * @generated from field: string token = 1;
    */
@@ -268,22 +268,22 @@ export declare type ListPersonalAccessTokensResponse = Message<"service.v1.ListP
 export declare const ListPersonalAccessTokensResponseSchema: GenMessage<ListPersonalAccessTokensResponse>;
 
 /**
- * Which personal access token to renew, and for how long.
+ * The personal access token to renew, and for how long.
  *
  * @generated from message service.v1.RenewPersonalAccessTokenRequest
  */
 export declare type RenewPersonalAccessTokenRequest = Message<"service.v1.RenewPersonalAccessTokenRequest"> & {
   /**
-   * Id of one of the caller's tokens. It may be the token that the request
-   * itself carries.
+   * Id of one of the caller's tokens. It may be the token of the request
+   * itself.
    *
    * @generated from field: string personal_access_token_id = 1;
    */
   personalAccessTokenId: string;
 
   /**
-   * How long the token holds from now on, at most 7776000s (90 days). Unset or
-   * 0s means 30 days.
+   * How long the token is valid from now on, at most 7776000s (90 days). Unset
+   * or 0s means 30 days.
    *
    * @generated from field: google.protobuf.Duration valid_for = 2;
    */
@@ -297,7 +297,7 @@ export declare type RenewPersonalAccessTokenRequest = Message<"service.v1.RenewP
 export declare const RenewPersonalAccessTokenRequestSchema: GenMessage<RenewPersonalAccessTokenRequest>;
 
 /**
- * The token with its new end.
+ * The token with its new expiry.
  *
  * @generated from message service.v1.RenewPersonalAccessTokenResponse
  */
@@ -364,14 +364,14 @@ export declare type ListSessionsResponse = Message<"service.v1.ListSessionsRespo
 export declare const ListSessionsResponseSchema: GenMessage<ListSessionsResponse>;
 
 /**
- * Which session to end.
+ * The session to end.
  *
  * @generated from message service.v1.RevokeSessionRequest
  */
 export declare type RevokeSessionRequest = Message<"service.v1.RevokeSessionRequest"> & {
   /**
-   * Id of one of the caller's sessions. It may be the one that the request itself
-   * came with.
+   * Id of one of the caller's sessions. It may be the session of the request
+   * itself.
    *
    * @generated from field: string session_id = 1;
    */
@@ -405,8 +405,8 @@ export declare const RevokeSessionResponseSchema: GenMessage<RevokeSessionRespon
  */
 export declare type DeletePersonalAccessTokenRequest = Message<"service.v1.DeletePersonalAccessTokenRequest"> & {
   /**
-   * Id of one of the caller's tokens. It may be the token that the request
-   * itself carries.
+   * Id of one of the caller's tokens. It may be the token of the request
+   * itself.
    *
    * @generated from field: string personal_access_token_id = 1;
    */
@@ -434,18 +434,19 @@ export declare type DeletePersonalAccessTokenResponse = Message<"service.v1.Dele
 export declare const DeletePersonalAccessTokenResponseSchema: GenMessage<DeletePersonalAccessTokenResponse>;
 
 /**
- * Shows who users are, suspends them, and manages the caller's own personal
- * access tokens. Every operation returns unauthenticated without a valid token,
- * permission_denied to a blocked account or to a read-only token that requests
- * a change, and invalid_argument when the request violates a rule of its
- * message. Ids are accepted in either letter case and returned in lower case.
+ * Returns and suspends users, and manages the caller's own personal access
+ * tokens and sessions. Every operation returns unauthenticated without a valid
+ * token, permission_denied to a blocked account or to a read-only token that
+ * requests a change, and invalid_argument when the request violates a rule of
+ * its message. Ids are accepted in either letter case and returned in lower
+ * case.
  *
  * @generated from service service.v1.UserService
  */
 export declare const UserService: GenService<{
   /**
-   * Answers the user that the caller is. Callable by every user. Errors:
-   * permission_denied for callers that are no users.
+   * Returns the caller's own user. Callable by every user. Errors:
+   * permission_denied for callers that are not users.
    *
    * @generated from rpc service.v1.UserService.GetAuthenticatedUser
    */
@@ -455,7 +456,7 @@ export declare const UserService: GenService<{
     output: typeof GetAuthenticatedUserResponseSchema;
   },
   /**
-   * Answers a user of the caller's organization, also one that has left.
+   * Returns a user of the caller's organization, including one that has left.
    * Callable by every member and service account of it. Errors: not_found for a
    * user that does not exist or belongs to another organization.
    *
@@ -467,19 +468,21 @@ export declare const UserService: GenService<{
     output: typeof GetUserResponseSchema;
   },
   /**
-   * Suspends a member of the caller's organization, or lifts that. With a
-   * suspension, in one commit before the answer: the member's personal access
-   * tokens of the organization and the service account tokens that it created
-   * there are disabled for good; its agent runs, and the workflow executions that
-   * run as it, are stopped at once; its environments get the desired phase
-   * STOPPED, and tokens of them answer unauthenticated. Streams end before the
-   * answer. Other organizations of the account are left alone.
+   * Suspends a member of the caller's organization, or lifts the suspension. A
+   * suspension takes effect in one commit before the response: the member's
+   * personal access tokens of the organization and the service account tokens
+   * that it created there are disabled permanently; its agent runs, and the
+   * workflow executions that run as it, are stopped immediately; its
+   * environments get the desired phase STOPPED, and their tokens return
+   * unauthenticated. Streams end before the response. Other organizations of
+   * the account are not affected.
    *
-   * Lifting brings back the member with its role and resources, and nothing that
-   * was disabled or stopped. Setting what is set changes nothing.
+   * Lifting a suspension restores the member with its role and resources, but
+   * nothing that was disabled or stopped. Setting the present value changes
+   * nothing.
    *
    * Only administrators may call it. Errors: permission_denied for everyone
-   * else; not_found when the user is no member of the caller's organization;
+   * else; not_found when the user is not a member of the caller's organization;
    * failed_precondition for the caller itself, and when the organization would
    * lose its last administrator.
    *
@@ -491,7 +494,7 @@ export declare const UserService: GenService<{
     output: typeof SetSuspendedResponseSchema;
   },
   /**
-   * Creates a personal access token and returns its value, this once. Callable
+   * Creates a personal access token and returns its value, only once. Callable
    * by every user, for itself. Errors: permission_denied when `user_id` names
    * another user.
    *
@@ -515,11 +518,11 @@ export declare const UserService: GenService<{
     output: typeof ListPersonalAccessTokensResponseSchema;
   },
   /**
-   * Renews a personal access token: it holds for `valid_for` from now on, under
-   * the same value. One that has expired holds again. Callable by the user that
-   * the token belongs to, with this or another of its tokens. Errors: not_found
+   * Renews a personal access token: it is valid for `valid_for` from now on,
+   * with the same value, even if it had expired. Callable by the user that the
+   * token belongs to, with this or another of its tokens. Errors: not_found
    * when the caller has no such token; failed_precondition when it was
-   * disabled; invalid_argument when it would end earlier than it does.
+   * disabled; invalid_argument when it would end earlier than it does now.
    *
    * @generated from rpc service.v1.UserService.RenewPersonalAccessToken
    */
@@ -541,8 +544,9 @@ export declare const UserService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
-   * Ends a session at once, its streams before the answer. Callable by the user
-   * that it acts for. Errors: not_found when the caller has no such session.
+   * Ends a session immediately, and its streams before the response. Callable
+   * by the user that it acts for. Errors: not_found when the caller has no such
+   * session.
    *
    * @generated from rpc service.v1.UserService.RevokeSession
    */
@@ -552,9 +556,9 @@ export declare const UserService: GenService<{
     output: typeof RevokeSessionResponseSchema;
   },
   /**
-   * Deletes a personal access token; requests that carry it are refused at
-   * once. Callable by the user that the token belongs to. Errors: not_found when
-   * the caller has no such token.
+   * Deletes a personal access token; requests with it are refused immediately.
+   * Callable by the user that the token belongs to. Errors: not_found when the
+   * caller has no such token.
    *
    * @generated from rpc service.v1.UserService.DeletePersonalAccessToken
    */

@@ -148,11 +148,12 @@ export const DeletePersonalAccessTokenResponseSchema = /*@__PURE__*/
   messageDesc(file_service_v1_user_service, 17);
 
 /**
- * Shows who users are, suspends them, and manages the caller's own personal
- * access tokens. Every operation returns unauthenticated without a valid token,
- * permission_denied to a blocked account or to a read-only token that requests
- * a change, and invalid_argument when the request violates a rule of its
- * message. Ids are accepted in either letter case and returned in lower case.
+ * Returns and suspends users, and manages the caller's own personal access
+ * tokens and sessions. Every operation returns unauthenticated without a valid
+ * token, permission_denied to a blocked account or to a read-only token that
+ * requests a change, and invalid_argument when the request violates a rule of
+ * its message. Ids are accepted in either letter case and returned in lower
+ * case.
  *
  * @generated from service service.v1.UserService
  */
