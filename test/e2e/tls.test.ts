@@ -1,12 +1,15 @@
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
-import { request } from "node:https";
+import { createServer as createHttp, type IncomingMessage } from "node:http";
+import { createServer as createHttps, request } from "node:https";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { askForToken } from "../../src/commands/client/device-login.ts";
 import {
   type HostedServer,
   runHostedCommand,
@@ -96,6 +99,34 @@ test("a command that does not trust the certificate, or speaks no TLS, says what
     `chartroom: the server ${plain} cannot be reached: it closes the connection: if it speaks TLS there, use https://\n`,
   );
 });
+
+test.each([
+  [
+    "https",
+    createHttps({ key, cert }),
+    /^its certificate is not trusted: .*NODE_EXTRA_CA_CERTS.* \(self-signed certificate\)$/,
+  ],
+  ["http", createHttps({ key, cert }), /^it closes the connection: if it speaks TLS there, use https:\/\/$/],
+  ["https", createHttp(), /^it does not speak TLS there: try http:\/\/$/],
+] as const)(
+  "a login in a browser by %s at another kind of server says the same",
+  async (scheme, other, problem) => {
+    await once(other.listen(0, "127.0.0.1"), "listening");
+    const url = `${scheme}://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const start = `the server ${url} cannot be reached: `;
+    try {
+      const { message } = await askForToken({ server: url, output: new PassThrough(), machine: "" }).then(
+        () => new Error("it got a token"),
+        (error: Error) => error,
+      );
+      expect(message).toContain(start);
+      expect(message.slice(start.length)).toMatch(problem);
+    } finally {
+      other.closeAllConnections();
+      other.close();
+    }
+  },
+);
 
 test("a start with a certificate that has expired says so in the log", async () => {
   const folder = temporaryFolder();

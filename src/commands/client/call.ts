@@ -167,12 +167,12 @@ function unauthenticatedText(error: ConnectError): string {
 }
 
 /** Returns the reason of a failed connection as text; OpenSSL's own text names its source files. */
-function unreachableText(message: string): string {
+export function unreachableText(message: string): string {
   if (message.includes("wrong version number")) return "it does not speak TLS there: try http://";
   if (message.includes("ECONNREFUSED"))
     return `nothing listens there: start it, or name another by --server (${message})`;
   if (message.includes("ENOTFOUND")) return `its name is unknown (${message})`;
-  if (message.includes("socket hang up"))
+  if (/socket hang up|other side closed/.test(message))
     return "it closes the connection: if it speaks TLS there, use https://";
   const untrusted = /^(?:self-signed certificate|unable to (?:verify|get)[^;]* certificate)[^;]*/.exec(
     message,

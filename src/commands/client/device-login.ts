@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { ExitCode, StartError } from "../start-error.ts";
-import { foreignText } from "./call.ts";
+import { foreignText, unreachableText } from "./call.ts";
 import { printable } from "./printable.ts";
 
 /** A request to a server for a token that a person approves (RFC 8628). */
@@ -91,7 +91,7 @@ async function send(server: string, path: string, form: Readonly<Record<string, 
   } catch (error) {
     const { cause, message } = error as Error;
     const reason = cause instanceof Error ? cause.message : message;
-    throw new StartError(`the server ${server} cannot be reached: ${reason}`, {
+    throw new StartError(`the server ${server} cannot be reached: ${unreachableText(reason)}`, {
       exitCode: ExitCode.unavailable,
     });
   }
