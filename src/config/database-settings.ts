@@ -9,7 +9,7 @@ export const DATABASE_SETTINGS = {
     argument: "url",
     env: "CHARTROOM_DATABASE_URL",
     default: "",
-    help: "PostgreSQL for several servers, as postgres://user@host:5432/database?sslmode=verify-full; by default SQLite in the data folder",
+    help: "PostgreSQL database, for several servers, as postgres://user@host:5432/database?sslmode=verify-full; by default, SQLite in the data folder",
     read: databaseUrl,
   }),
   databasePasswordFile: setting({
@@ -17,7 +17,7 @@ export const DATABASE_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_DATABASE_PASSWORD_FILE",
     default: "",
-    help: "file that holds the password of the database's user; by default PGPASSWORD",
+    help: "file with the password of the database user; by default, PGPASSWORD is used",
     read: (text: string) => text,
   }),
   databaseConnections: setting({
@@ -25,7 +25,7 @@ export const DATABASE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_DATABASE_CONNECTIONS",
     default: "8",
-    help: "connections of this server for reads, and as many for writes; one more waits for wake-ups",
+    help: "database connections of this server for reads, and the same number for writes; one more receives notifications",
     read: integer(1, 500),
   }),
 } as const;

@@ -8,14 +8,14 @@ export const ISOLATION_SETTINGS = {
     argument: "auto|bubblewrap|container|none",
     env: "CHARTROOM_ISOLATION",
     default: "auto",
-    help: "what keeps commands and agents in: auto takes the strongest that works on this machine; none lets them do what the runner's user may",
+    help: "isolation of commands and agents: auto uses the strongest that works on this machine; none gives them all rights of the runner's user",
     read: oneOf<"auto" | "bubblewrap" | "container" | "none">(["auto", "bubblewrap", "container", "none"]),
   }),
   allowApiAgents: setting({
     flag: "--allow-api-agents",
     env: "CHARTROOM_ALLOW_API_AGENTS",
     default: "false",
-    help: "run agents that administrators define by the API; without it only those that the operator registered",
+    help: "run agents that administrators define through the API; otherwise, only those that the operator registered",
     read: boolean,
   }),
   isolationRead: setting({
@@ -23,7 +23,7 @@ export const ISOLATION_SETTINGS = {
     argument: "paths",
     env: "CHARTROOM_ISOLATION_READ",
     default: "",
-    help: "files and folders, separated by colons, that isolated work may read in addition to the system's programs, such as those of agents",
+    help: "colon-separated files and folders that isolated work may read in addition to system programs, such as programs of agents",
     read: paths,
   }),
   isolationImage: setting({
@@ -31,7 +31,7 @@ export const ISOLATION_SETTINGS = {
     argument: "image",
     env: "CHARTROOM_ISOLATION_IMAGE",
     default: "",
-    help: "image in which work runs in containers of podman or docker, where its organization names none; it is tried at the start",
+    help: "image for work in Podman or Docker containers if the organization names none; checked at startup",
     read: (text) => text,
   }),
   isolationRepositoryImages: setting({
@@ -39,7 +39,7 @@ export const ISOLATION_SETTINGS = {
     argument: "images",
     env: "CHARTROOM_ISOLATION_REPOSITORY_IMAGES",
     default: "",
-    help: "images, separated by commas, that repositories may name in devcontainer.json for their work in containers; * matches the rest of a name",
+    help: "comma-separated images that repositories may name in devcontainer.json for work in containers; * matches the rest of a name",
     read: images,
   }),
   isolationDevcontainerCli: setting({
@@ -47,7 +47,7 @@ export const ISOLATION_SETTINGS = {
     argument: "program",
     env: "CHARTROOM_ISOLATION_DEVCONTAINER_CLI",
     default: "",
-    help: "program of @devcontainers/cli, by its path or its name in PATH, which builds images that repositories define in devcontainer.json, from any image; without it none is built",
+    help: "path of @devcontainers/cli, or its name in PATH, to build the images that repositories define in devcontainer.json, from any base image; without it, none are built",
     read: program,
   }),
   isolationBuiltImages: setting({
@@ -55,7 +55,7 @@ export const ISOLATION_SETTINGS = {
     argument: "count",
     env: "CHARTROOM_ISOLATION_BUILT_IMAGES",
     default: "20",
-    help: "how many images that were built for repositories are kept; beyond it, the least recently used ones go that no environment has",
+    help: "maximum number of built images to keep; beyond it, the least recently used images that no environment uses are removed",
     read: integer(1, 10_000),
   }),
   isolationUser: setting({
@@ -63,7 +63,7 @@ export const ISOLATION_SETTINGS = {
     argument: "uid",
     env: "CHARTROOM_ISOLATION_USER",
     default: "64913",
-    help: "id of the user and group that isolated work has where the runner is root",
+    help: "user and group id for isolated work if the runner is root",
     read: integer(1, 4_294_967_293),
   }),
   egressHosts: setting({
@@ -71,7 +71,7 @@ export const ISOLATION_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_EGRESS_HOSTS",
     default: "",
-    help: "file of the hosts that isolated work may reach as registries and models, one a line, such as: models api.example.org",
+    help: "file of the registry and model hosts that isolated work may reach, one per line, such as: models api.example.org",
     read: (text) => text,
   }),
   egressPrivate: setting({
@@ -79,7 +79,7 @@ export const ISOLATION_SETTINGS = {
     argument: "addresses",
     env: "CHARTROOM_EGRESS_PRIVATE",
     default: "",
-    help: "addresses or ranges that are not public and that isolated work may reach under names that its organization allows",
+    help: "private addresses or ranges that isolated work may reach under host names that its organization allows",
     read: networks,
   }),
   isolationProcesses: setting({
@@ -87,7 +87,7 @@ export const ISOLATION_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_ISOLATION_PROCESSES",
     default: "4096",
-    help: "how many processes and threads each isolated command may have at once, and each piece of work where it has a control group",
+    help: "maximum number of processes and threads of each isolated command, and of each task if it has a control group",
     read: integer(16, 1_000_000),
   }),
   isolationMemory: setting({
@@ -95,7 +95,7 @@ export const ISOLATION_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_ISOLATION_MEMORY",
     default: "0",
-    help: "memory of each process of isolated work, and of all of it together where it has a control group; 0 is three quarters of the machine's",
+    help: "memory limit of each isolated process, and of each task if it has a control group; 0 is three quarters of the machine's memory",
     read: integer(0, 1_073_741_824),
   }),
   isolationCpus: setting({
@@ -103,7 +103,7 @@ export const ISOLATION_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_ISOLATION_CPUS",
     default: "0",
-    help: "processors whose time each piece of isolated work may take, which needs a control group; 0 is no limit",
+    help: "number of processors that each isolated task may use, which requires a control group; 0 for no limit",
     read: integer(0, 1_024),
   }),
   isolationCgroup: setting({
@@ -111,7 +111,7 @@ export const ISOLATION_SETTINGS = {
     argument: "folder|auto|none",
     env: "CHARTROOM_ISOLATION_CGROUP",
     default: "auto",
-    help: "control group (cgroup v2) in which the runner makes those of isolated work; auto takes its own where the machine delegates it to a runner that is not root",
+    help: "parent control group (cgroup v2) for isolated work; auto uses the runner's own if the runner is not root and the machine delegates it",
     read: (text) => text,
   }),
   isolationDisk: setting({
@@ -119,7 +119,7 @@ export const ISOLATION_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_ISOLATION_DISK",
     default: "51200",
-    help: "size of an environment's files at which its isolated work is ended",
+    help: "maximum size of an environment's files; beyond it, its isolated work is stopped",
     read: integer(1, 1_073_741_824),
   }),
   isolationTmp: setting({
@@ -127,7 +127,7 @@ export const ISOLATION_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_ISOLATION_TMP",
     default: "10240",
-    help: "size of an environment's /tmp at which its isolated work is ended",
+    help: "maximum size of an environment's /tmp; beyond it, its isolated work is stopped",
     read: integer(1, 1_073_741_824),
   }),
   isolationFreeDisk: setting({
@@ -135,7 +135,7 @@ export const ISOLATION_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_ISOLATION_FREE_DISK",
     default: "512",
-    help: "free space of the disk of the workspaces below which isolated work is ended",
+    help: "minimum free space on the disk of the workspaces; below it, isolated work is stopped",
     read: integer(0, 1_073_741_824),
   }),
 } as const;

@@ -8,7 +8,7 @@ export const LISTENER_SETTINGS = {
     argument: "address",
     env: "CHARTROOM_HOST",
     default: "127.0.0.1",
-    help: "address to listen on; 0.0.0.0 or :: for every interface",
+    help: "address to listen on; 0.0.0.0 or :: for all interfaces",
     read: nonEmpty,
   }),
   port: setting({
@@ -24,7 +24,7 @@ export const LISTENER_SETTINGS = {
     argument: "url",
     env: "CHARTROOM_BASE_URL",
     default: "",
-    help: "URL under which clients reach the server; by default made from host and port",
+    help: "URL at which clients reach the server; by default, built from host and port",
     read: baseUrl,
   }),
   tlsCert: setting({
@@ -32,7 +32,7 @@ export const LISTENER_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_TLS_CERT",
     default: "",
-    help: "certificate chain in PEM; with --tls-key the port speaks TLS; both files are read again when they change",
+    help: "PEM file of the certificate chain; with --tls-key, it enables TLS; both files are reloaded when they change",
     read: (text: string) => text,
   }),
   tlsKey: setting({
@@ -40,7 +40,7 @@ export const LISTENER_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_TLS_KEY",
     default: "",
-    help: "private key of the certificate in PEM",
+    help: "PEM file of the certificate's private key",
     read: (text: string) => text,
   }),
   corsOrigins: setting({
@@ -48,7 +48,7 @@ export const LISTENER_SETTINGS = {
     argument: "origins",
     env: "CHARTROOM_CORS_ORIGINS",
     default: "",
-    help: "origins, separated by commas, whose pages may call the server; none by default",
+    help: "comma-separated origins whose pages may call the server; none by default",
     read: origins,
   }),
 } as const;
@@ -60,7 +60,7 @@ export const SIGN_IN_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_SIGN_IN_PROVIDERS",
     default: "",
-    help: "JSON file of the OpenID Connect providers with which people sign in (docs/sign-in.md); none by default",
+    help: "JSON file of OpenID Connect providers for sign-in (docs/sign-in.md); none by default",
     read: (text: string) => text,
   }),
   machineIssuers: setting({
@@ -68,7 +68,7 @@ export const SIGN_IN_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_MACHINE_ISSUERS",
     default: "",
-    help: "JSON file of the issuers whose tokens service accounts may trust, such as CI systems (docs/sign-in.md); none by default",
+    help: "JSON file of token issuers that service accounts may trust, such as CI systems (docs/sign-in.md); none by default",
     read: (text: string) => text,
   }),
 } as const;

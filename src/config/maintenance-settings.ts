@@ -22,7 +22,7 @@ export const RETENTION_SETTINGS = {
     argument: "days",
     env: "CHARTROOM_EXECUTION_RETENTION",
     default: "0",
-    help: "how long executions of workflows are kept after their end, with their actions, logs and outputs; 0 for good",
+    help: "how long to keep ended workflow executions with their actions, logs and outputs; 0 for no limit",
     read: integer(0, DAYS_MAX),
   }),
   executionCount: setting({
@@ -30,7 +30,7 @@ export const RETENTION_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_EXECUTION_COUNT",
     default: "0",
-    help: "how many executions of each workflow are kept that have ended; 0 for all",
+    help: "how many ended executions of each workflow to keep; 0 for all",
     read: integer(0, COUNT_MAX),
   }),
   agentExecutionRetention: setting({
@@ -38,7 +38,7 @@ export const RETENTION_SETTINGS = {
     argument: "days",
     env: "CHARTROOM_AGENT_EXECUTION_RETENTION",
     default: "0",
-    help: "how long agent executions are kept after they stopped, with their blocks and diffs; 0 for good",
+    help: "how long to keep stopped agent executions with their blocks and diffs; 0 for no limit",
     read: integer(0, DAYS_MAX),
   }),
   agentExecutionCount: setting({
@@ -46,7 +46,7 @@ export const RETENTION_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_AGENT_EXECUTION_COUNT",
     default: "0",
-    help: "how many agent executions of each organization are kept that have stopped; 0 for all",
+    help: "how many stopped agent executions of each organization to keep; 0 for all",
     read: integer(0, COUNT_MAX),
   }),
   triggerEntryRetention: setting({
@@ -54,7 +54,7 @@ export const RETENTION_SETTINGS = {
     argument: "days",
     env: "CHARTROOM_TRIGGER_ENTRY_RETENTION",
     default: "30",
-    help: "how long entries of the ledgers of triggers are kept; 0 for good",
+    help: "how long to keep entries of trigger ledgers; 0 for no limit",
     read: integer(0, DAYS_MAX),
   }),
   triggerEntryCount: setting({
@@ -62,7 +62,7 @@ export const RETENTION_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_TRIGGER_ENTRY_COUNT",
     default: "0",
-    help: "how many entries of the ledger of each workflow are kept; 0 for all",
+    help: "how many trigger ledger entries of each workflow to keep; 0 for all",
     read: integer(0, COUNT_MAX),
   }),
   eventRetention: setting({
@@ -70,7 +70,7 @@ export const RETENTION_SETTINGS = {
     argument: "days",
     env: "CHARTROOM_EVENT_RETENTION",
     default: "30",
-    help: "how long events are kept for streams that resume; the audit trail has a setting of its own",
+    help: "how long to keep events for resuming streams; the audit log has its own setting",
     read: integer(1, DAYS_MAX),
   }),
   eventCount: setting({
@@ -78,7 +78,7 @@ export const RETENTION_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_EVENT_COUNT",
     default: "0",
-    help: "how many events of each organization are kept; 0 for all",
+    help: "how many events of each organization to keep; 0 for all",
     read: integer(0, COUNT_MAX),
   }),
 } as const;
@@ -90,7 +90,7 @@ export const AUDIT_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_AUDIT_FILE",
     default: "",
-    help: "file to which the audit trail is exported as it grows, in the form of chartroom audit export; none by default",
+    help: "file to which the audit log is exported continuously, in the format of `chartroom audit export`; none by default",
     read: (text: string) => text.trim(),
   }),
   auditFileSize: setting({
@@ -98,7 +98,7 @@ export const AUDIT_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_AUDIT_FILE_SIZE",
     default: "100",
-    help: "size from which the audit file gets the time as an ending, and a new one is begun",
+    help: "size at which the audit file is rotated: its name gets the time as a suffix",
     read: integer(1, 1_048_576),
   }),
   auditFileCount: setting({
@@ -106,7 +106,7 @@ export const AUDIT_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_AUDIT_FILE_COUNT",
     default: "0",
-    help: "how many full audit files are kept, the newest; 0 for all",
+    help: "how many rotated audit files to keep; 0 for all",
     read: integer(0, 100_000),
   }),
   auditOtlpEndpoint: setting({
@@ -114,7 +114,7 @@ export const AUDIT_SETTINGS = {
     argument: "url",
     env: "CHARTROOM_AUDIT_OTLP_ENDPOINT",
     default: "",
-    help: "URL of a collector that gets the audit trail as logs by OTLP over HTTP, such as http://127.0.0.1:4318; none by default",
+    help: "URL of an OTLP/HTTP collector for the audit log, such as http://127.0.0.1:4318; none by default",
     read: baseUrl,
   }),
 } as const;
@@ -126,7 +126,7 @@ export const AUDIT_RETENTION_SETTINGS = {
     argument: "days",
     env: "CHARTROOM_AUDIT_RETENTION",
     default: "0",
-    help: `how long rows of the audit trail are kept once they are exported to --audit-file and --audit-otlp-endpoint, at least ${AUDIT_FLOOR_DAYS}; 0 for good`,
+    help: `how long to keep rows of the audit log that were exported to --audit-file and --audit-otlp-endpoint, at least ${AUDIT_FLOOR_DAYS}; 0 for no limit`,
     read: auditDays,
   }),
 } as const;
@@ -141,7 +141,7 @@ export const STORAGE_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_ORGANIZATION_QUOTA",
     default: "102400",
-    help: "what one organization may store before writes that add to it are refused; 0 for no bound",
+    help: "storage quota of an organization; beyond it, writes that add data are rejected; 0 for no limit",
     read: integer(0, 1_073_741_824),
   }),
   diskFloor: setting({
@@ -149,7 +149,7 @@ export const STORAGE_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_DISK_FLOOR",
     default: "128",
-    help: "the server is not ready while the disk of the data folder has less room than this; 0 for no floor",
+    help: "minimum free space on the disk of the data folder; below it, the server is not ready; 0 for no minimum",
     read: integer(0, 1_073_741_824),
   }),
   backupFolder: setting({
@@ -157,7 +157,7 @@ export const STORAGE_SETTINGS = {
     argument: "folder",
     env: "CHARTROOM_BACKUP_FOLDER",
     default: "",
-    help: "folder into which `chartroom backup --schedule` copies the data: the metrics then tell the age of the last good copy",
+    help: "folder to which `chartroom backup --schedule` writes; the metrics then report the age of the last good backup",
     read: (text: string) => text,
   }),
 } as const;
@@ -182,7 +182,7 @@ export const INTERVAL_SETTINGS = {
     argument: "seconds",
     env: "CHARTROOM_POPULARITY_INTERVAL",
     default: "300",
-    help: "how often the popularity of projects with new environments is computed",
+    help: "how often to compute the popularity of projects with new environments",
     read: integer(1, 86_400),
   }),
   removalInterval: setting({
@@ -190,7 +190,7 @@ export const INTERVAL_SETTINGS = {
     argument: "seconds",
     env: "CHARTROOM_REMOVAL_INTERVAL",
     default: "10",
-    help: "how often projects that are pending deletion and expired exchange tokens are removed",
+    help: "how often to remove projects that are pending deletion and expired exchange tokens",
     read: integer(1, 86_400),
   }),
   leaseDuration: setting({
@@ -198,7 +198,7 @@ export const INTERVAL_SETTINGS = {
     argument: "seconds",
     env: "CHARTROOM_LEASE_DURATION",
     default: "30",
-    help: "how long a runner holds work without a sign of life before another gets it",
+    help: "how long a lease of a runner lasts without a heartbeat before another runner gets the work",
     read: integer(5, 3_600),
   }),
   agentSlotTime: setting({
@@ -206,7 +206,7 @@ export const INTERVAL_SETTINGS = {
     argument: "seconds",
     env: "CHARTROOM_AGENT_SLOT_TIME",
     default: "300",
-    help: "how long an agent that waits for input keeps its runner's slot, if it can go on in another process; 0 for good",
+    help: "how long an agent that waits for input keeps its runner's slot, if it can resume in a new process; 0 for no limit",
     read: integer(0, 86_400),
   }),
   runnerWait: setting({
@@ -214,7 +214,7 @@ export const INTERVAL_SETTINGS = {
     argument: "seconds",
     env: "CHARTROOM_RUNNER_WAIT",
     default: "86400",
-    help: "how long work waits for a runner that keeps the policies it is under, before it fails",
+    help: "how long work waits for a runner that supports its policies before it fails",
     read: integer(1, 86_400),
   }),
 } as const;

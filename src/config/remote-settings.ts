@@ -7,14 +7,14 @@ export const REMOTE_SETTINGS = {
     flag: "--allow-private-remotes",
     env: "CHARTROOM_ALLOW_PRIVATE_REMOTES",
     default: "false",
-    help: "let repositories and their hosts be at addresses that are not public",
+    help: "allow repositories and source-control hosts at private addresses",
     read: boolean,
   }),
   allowFileRemotes: setting({
     flag: "--allow-file-remotes",
     env: "CHARTROOM_ALLOW_FILE_REMOTES",
     default: "false",
-    help: "let repositories be folders of the runner's machine, as file:///srv/git/hello.git",
+    help: "allow repositories in folders of the runner's machine, as file:///srv/git/hello.git",
     read: boolean,
   }),
   plainHttpHosts: setting({
@@ -22,7 +22,7 @@ export const REMOTE_SETTINGS = {
     argument: "hosts",
     env: "CHARTROOM_PLAIN_HTTP_HOSTS",
     default: "",
-    help: "source-control hosts, separated by commas, that are asked over http instead of https, with credentials",
+    help: "comma-separated source-control hosts to contact over http instead of https, with credentials",
     read: hosts,
   }),
   sshKeyFile: setting({
@@ -30,7 +30,7 @@ export const REMOTE_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_SSH_KEY_FILE",
     default: "",
-    help: "private key for repositories that are cloned by ssh; none by default",
+    help: "private key for cloning repositories over SSH; none by default",
     read: (text: string) => text,
   }),
 } as const;
@@ -42,7 +42,7 @@ export const WEBHOOK_SETTINGS = {
     argument: "hosts",
     env: "CHARTROOM_WEBHOOK_PRIVATE_HOSTS",
     default: "",
-    help: "hosts, separated by commas, to which subscriptions may send events although they are at addresses that are not public, or over http",
+    help: "comma-separated hosts to which webhooks may send events at private addresses or over http",
     read: hosts,
   }),
 } as const;
@@ -54,7 +54,7 @@ export const REPOSITORY_CACHE_SETTINGS = {
     argument: "on|off",
     env: "CHARTROOM_REPOSITORY_CACHE",
     default: "on",
-    help: "keep the objects of repositories that were cloned for the next clone; off removes those that were kept",
+    help: "cache the objects of cloned repositories for later clones; off deletes the cache",
     read: oneOf(["on", "off"]),
   }),
   repositoryCacheSize: setting({
@@ -62,7 +62,7 @@ export const REPOSITORY_CACHE_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_REPOSITORY_CACHE_SIZE",
     default: "10240",
-    help: "size of all repositories that are kept; beyond it the least recently used ones are removed",
+    help: "maximum size of the repository cache; beyond it, the least recently used repositories are removed",
     read: integer(1, 1_073_741_824),
   }),
 } as const;

@@ -11,7 +11,7 @@ export const TELEMETRY_SETTINGS = {
     argument: "address",
     env: "CHARTROOM_METRICS_ADDRESS",
     default: METRICS_ADDRESS,
-    help: "address and port at which /metrics is served, without a token; none for off",
+    help: "address and port of /metrics, which needs no token; none for off",
     read: listenAddress,
   }),
   otlpEndpoint: setting({
@@ -19,7 +19,7 @@ export const TELEMETRY_SETTINGS = {
     argument: "url",
     env: "CHARTROOM_OTLP_ENDPOINT",
     default: "",
-    help: "URL of a collector that gets the metrics by OTLP over HTTP, such as http://127.0.0.1:4318; none by default",
+    help: "URL of an OTLP/HTTP collector for metrics, such as http://127.0.0.1:4318; none by default",
     read: baseUrl,
   }),
   otlpTracesEndpoint: setting({
@@ -27,7 +27,7 @@ export const TELEMETRY_SETTINGS = {
     argument: "url",
     env: "CHARTROOM_OTLP_TRACES_ENDPOINT",
     default: "",
-    help: "URL of a collector that gets traces of calls, executions and agents by OTLP over HTTP, such as http://127.0.0.1:4318; none by default",
+    help: "URL of an OTLP/HTTP collector for traces of calls, executions and agents, such as http://127.0.0.1:4318; none by default",
     read: baseUrl,
   }),
   otlpHeadersFile: setting({
@@ -35,7 +35,7 @@ export const TELEMETRY_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_OTLP_HEADERS_FILE",
     default: "",
-    help: "file with headers for collectors of metrics, traces and the audit trail, a line each: name: value; OTEL_EXPORTER_OTLP_HEADERS names others",
+    help: "file with headers for the OTLP collectors, one per line as name: value; OTEL_EXPORTER_OTLP_HEADERS adds others",
     read: (text: string) => text,
   }),
   traceRatio: setting({
@@ -43,7 +43,7 @@ export const TELEMETRY_SETTINGS = {
     argument: "share",
     env: "CHARTROOM_TRACE_RATIO",
     default: "1",
-    help: "share of the traces that begin at this server and are sent, from 0 to 1; those that a caller has begun are sent if the caller says so",
+    help: "share of the traces started by this server to send, from 0 to 1; traces started by a caller are sent if the caller sampled them",
     read: share,
   }),
 } as const;
@@ -65,7 +65,7 @@ export const LOG_SETTINGS = {
     argument: "file",
     env: "CHARTROOM_LOG_FILE",
     default: "",
-    help: "file that the log goes to instead of standard error; SIGHUP opens it again",
+    help: "file to write the log to instead of standard error; SIGHUP reopens it",
     read: (text: string) => text,
   }),
   logFileSize: setting({
@@ -73,7 +73,7 @@ export const LOG_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_LOG_FILE_SIZE",
     default: "64",
-    help: "a log file of this size becomes FILE.1 and another is begun",
+    help: "size at which the log file is rotated to FILE.1",
     read: integer(1, 1_048_576),
   }),
   logFiles: setting({
@@ -81,7 +81,7 @@ export const LOG_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_LOG_FILES",
     default: "5",
-    help: "log files that are kept, the present one among them; of more the oldest is removed",
+    help: "number of log files to keep, including the current one",
     read: integer(1, 1_000),
   }),
 } as const;

@@ -8,7 +8,7 @@ const OUTPUT_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_OUTPUT_PER_CONNECTION",
     default: "64",
-    help: "answers that wait for the reader of one connection; beyond it further calls on it wait",
+    help: "responses buffered for one connection; beyond it, further calls on the connection wait",
     read: integer(1, 4_096),
   }),
   outputPerCaller: setting({
@@ -16,7 +16,7 @@ const OUTPUT_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_OUTPUT_PER_CALLER",
     default: "128",
-    help: "answers that wait for the readers of one account, on all of its connections",
+    help: "responses buffered for one account, on all of its connections",
     read: integer(1, 4_096),
   }),
   outputTotal: setting({
@@ -24,7 +24,7 @@ const OUTPUT_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_OUTPUT_TOTAL",
     default: "512",
-    help: "answers that wait for readers in all; beyond it the slowest connection is closed",
+    help: "responses buffered in total; beyond it, the slowest connection is closed",
     read: integer(1, 65_536),
   }),
   slowReaderTimeout: setting({
@@ -32,7 +32,7 @@ const OUTPUT_SETTINGS = {
     argument: "seconds",
     env: "CHARTROOM_SLOW_READER_TIMEOUT",
     default: "30",
-    help: "how long an answer waits without its reader taking any of it before it is cut off",
+    help: "how long a response waits for a client that reads nothing before it is aborted",
     read: integer(1, 3_600),
   }),
 } as const;
@@ -52,7 +52,7 @@ const STREAM_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_STREAMS_PER_TOKEN",
     default: "64",
-    help: "streams that one token may have open at the same time",
+    help: "maximum number of open streams of one token",
     read: streamCount,
   }),
   streamsPerOrganization: setting({
@@ -60,7 +60,7 @@ const STREAM_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_STREAMS_PER_ORGANIZATION",
     default: "1024",
-    help: "streams that one organization may have open at the same time",
+    help: "maximum number of open streams of one organization",
     read: streamCount,
   }),
   streams: setting({
@@ -68,7 +68,7 @@ const STREAM_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_STREAMS",
     default: "8192",
-    help: "streams that the server keeps open at the same time; those of runners are not counted",
+    help: "maximum number of open streams of the server, not counting those of runners",
     read: streamCount,
   }),
 } as const;
@@ -82,7 +82,7 @@ const RATE_SETTINGS = {
     argument: "on|off",
     env: "CHARTROOM_RATE_LIMITS",
     default: "on",
-    help: "refuse calls past the limits of tokens, accounts, organizations and addresses; off answers all",
+    help: "enforce the rate limits of tokens, accounts, organizations and addresses; off enforces none",
     read: oneOf<"on" | "off">(["on", "off"]),
   }),
   callsPerToken: setting({
@@ -90,7 +90,7 @@ const RATE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_CALLS_PER_TOKEN",
     default: "120000",
-    help: "calls in a minute with one token, a twentieth of them at once",
+    help: "calls per minute of one token; a twentieth of them can be a burst",
     read: integer(1, most),
   }),
   callsPerAccount: setting({
@@ -98,7 +98,7 @@ const RATE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_CALLS_PER_ACCOUNT",
     default: "240000",
-    help: "calls in a minute of one account with all of its tokens, a twentieth of them at once",
+    help: "calls per minute of one account with all of its tokens; a twentieth of them can be a burst",
     read: integer(1, most),
   }),
   callsPerServer: setting({
@@ -106,7 +106,7 @@ const RATE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_CALLS_PER_SERVER",
     default: "600000",
-    help: "calls in a minute past which this server shares what it answers fairly among organizations; 0 for no bound",
+    help: "calls per minute beyond which this server shares its capacity fairly among organizations; 0 for no limit",
     read: integer(0, most),
   }),
   refusalsPerAddress: setting({
@@ -114,7 +114,7 @@ const RATE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_REFUSALS_PER_ADDRESS",
     default: "60000",
-    help: "requests in a minute from one address that are refused without a known caller, a twentieth of them at once; then none is looked at",
+    help: "requests per minute from one address that may be rejected without a known caller, a twentieth of them as a burst; beyond it, its requests are rejected unread",
     read: integer(1, most),
   }),
   connectionsPerAddress: setting({
@@ -122,7 +122,7 @@ const RATE_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_CONNECTIONS_PER_ADDRESS",
     default: "2048",
-    help: "connections that one address may have open at the same time, if it is none of --trusted-proxies; 0 for no bound",
+    help: "maximum number of open connections from one address that is not in --trusted-proxies; 0 for no limit",
     read: integer(0, 1_000_000),
   }),
 } as const;
@@ -134,7 +134,7 @@ export const TRAFFIC_SETTINGS = {
     argument: "networks",
     env: "CHARTROOM_TRUSTED_PROXIES",
     default: "",
-    help: "addresses or ranges, separated by commas, of proxies whose X-Forwarded-For says who the client is; none by default",
+    help: "comma-separated addresses or ranges of proxies whose X-Forwarded-For is trusted to name the client; none by default",
     read: networks,
   }),
   ...RATE_SETTINGS,
@@ -145,7 +145,7 @@ export const TRAFFIC_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_CALLER_BODY_BYTES",
     default: "128",
-    help: "request bodies of one caller that are held at the same time; the largest takes 59, packed up to twice that",
+    help: "request bodies of one caller in memory at the same time; the largest body takes 59, or up to twice that if compressed",
     read: integer(MIN_BODY_MIB, 4_096),
   }),
   bodyBytes: setting({
@@ -153,7 +153,7 @@ export const TRAFFIC_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_BODY_BYTES",
     default: "256",
-    help: "request bodies of all callers that are held at the same time; past it callers are asked to retry; deliveries to webhooks have 64 of their own",
+    help: "request bodies of all callers in memory at the same time; beyond it, callers must retry; webhook deliveries have 64 of their own",
     read: integer(MIN_BODY_MIB, 65_536),
   }),
 } as const;
