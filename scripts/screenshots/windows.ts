@@ -117,7 +117,7 @@ export const windows = ({ run, workflow, busyWorkflow }: Places): readonly Windo
     name: "delete-workflow",
     path: busyWorkflow,
     async open(page) {
-      await click(page, "More to do with this workflow");
+      await click(page, "More actions for this workflow");
       await page.getByRole("menuitem", { name: "Delete workflow" }).click();
       await dialog(page)
         .getByLabel(/^Cancel the/)
@@ -129,7 +129,7 @@ export const windows = ({ run, workflow, busyWorkflow }: Places): readonly Windo
     name: "run-menu",
     path: run,
     async open(page) {
-      await click(page, "More to do with this run");
+      await click(page, "More actions for this run");
       await page.getByRole("menuitem", { name: "Set goal" }).waitFor();
     },
   },
@@ -152,7 +152,7 @@ export const windows = ({ run, workflow, busyWorkflow }: Places): readonly Windo
     name: "decide-several",
     path: "/approvals",
     async open(page) {
-      await page.getByLabel("Choose all that can be chosen").check();
+      await page.getByLabel("Select all").check();
       await click(page, /^Decide \d/);
       await dialog(page).getByRole("button", { name: /^Deny/ }).waitFor();
     },

@@ -50,12 +50,16 @@ afterAll(async () => {
 test("members see no button that the server refuses them, and why", async () => {
   const member = await openAs(server, "bea@example.org");
   for (const [path, button, why] of [
-    ["/runners", "Create runner", "You are a member: administrators create runners."],
-    [`/projects/${projectId}`, "Delete project", "Who made it, and administrators, change and delete it."],
+    ["/runners", "Create runner", "Only administrators can create runners."],
+    [
+      `/projects/${projectId}`,
+      "Delete project",
+      "Only its creator and administrators can change or delete it.",
+    ],
     [
       `/workflows/${workflowId}?tab=triggers`,
       "Show secret",
-      "Who made the workflow, and administrators, see the secret.",
+      "Only the workflow's creator and administrators can see the secret.",
     ],
   ] as const) {
     await member.page.goto(member.origin + path);
@@ -111,7 +115,7 @@ test("what cannot be loaded leaves the page as it is, and comes once the server 
   await page.route(scripts, (route) => route.abort());
   await page.route(isHome, (route) => route.abort());
   await page.keyboard.press("Control+k");
-  await page.getByText("This could not be loaded: the server did not answer.").waitFor();
+  await page.getByText("This could not be loaded because the server did not answer.").waitFor();
   await page.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
   await page.getByRole("button", { name: "Close" }).click();
   const runners = page.getByRole("link", { name: "Runners", exact: true });
@@ -177,7 +181,7 @@ test("the browser's Back leads to the tab before, and then to the page before", 
   await chosen("Sharing");
   await page.goBack();
   await chosen("Editors");
-  await page.getByLabel("Recommended editors, one a line").waitFor();
+  await page.getByLabel("Recommended editors, one per line").waitFor();
   await page.goBack();
   await chosen("Environments");
   await page.goBack();
@@ -199,7 +203,7 @@ test("a turn that was lost with its runner is asked for again, and the run is de
   await conversation.untilPhase("WAITING_FOR_INPUT");
   await page.goto(`${origin}/agents/${conversation.id}`);
   const lost = page.getByRole("region", { name: "Lost turn" });
-  await lost.getByText("What waits is not delivered until somebody decides.").waitFor();
+  await lost.getByText("Queued messages are not delivered until someone decides.").waitFor();
   await look(page);
   await lost.getByRole("button", { name: "Try again" }).click();
   await lost.waitFor({ state: "detached" });
@@ -210,7 +214,7 @@ test("a turn that was lost with its runner is asked for again, and the run is de
   await page.getByRole("button", { name: "Stop run" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Stop run" }).click();
   await page.getByRole("button", { name: "Stop run" }).waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "More to do with this run" }).click();
+  await page.getByRole("button", { name: "More actions for this run" }).click();
   await page.getByRole("menuitem", { name: "Delete run" }).click();
   await page.getByRole("dialog").getByText("with all that was said in it").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Delete run" }).click();

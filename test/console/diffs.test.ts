@@ -232,7 +232,7 @@ describe("a diff", () => {
       sessionStorage.setItem(name.replace("attack.ts", "gone.ts"), kept.replace("Two", "Gone"));
     });
     await page.reload();
-    await file.getByText("The lines that you were commenting on have changed.").waitFor();
+    await file.getByText("The lines you were commenting on have changed.").waitFor();
     await valued(file.getByLabel("Comment that was not added"), "Two is one too many.");
     const gone = page.getByRole("region", { name: "Comment on hello/gone.ts" });
     await valued(gone.getByLabel("Comment that was not added"), "Gone is one too many.");

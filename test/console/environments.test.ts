@@ -80,7 +80,7 @@ test("environments are archived once they are stopped, found by that, and taken 
   expect(new URL(page.url()).search).toContain("archived=yes");
   await page.reload();
   await rowOf("At rest").getByRole("button", { name: "Take out of the archive" }).click();
-  await page.getByText("No environment of it is archived.").waitFor();
+  await page.getByText("No environment of this project is archived.").waitFor();
   await page.getByLabel("Which environments").selectOption("Not archived");
   await rowOf("At rest").getByRole("button", { name: "Archive", exact: true }).waitFor();
   await rowOf("At work").waitFor();
@@ -92,7 +92,7 @@ test("where none is outside of the archive, the list says no more than that", as
   const { project } = await call("ProjectService/CreateProject", { initializer });
   const { page, origin } = await openAs(server, "admin@localhost");
   await page.goto(`${origin}/projects/${project.id}?archived=no`);
-  await page.getByText("It has no environment that is not archived.").waitFor();
+  await page.getByText("All environments of this project are archived.").waitFor();
 });
 
 test("who did not make them and is no administrator sees them without the way to archive them", async () => {

@@ -138,7 +138,7 @@ describe("the console", () => {
     const created = page.getByRole("row", { name: /Project create/ });
     await created.waitFor();
     await killed.kill();
-    const behind = page.getByText(/^This page may be behind/);
+    const behind = page.getByText(/^This page may be out of date/);
     await behind.waitFor();
     const again = await startServer({ dataDir: killed.dataDir, args: ["--port", port] });
     await createProject(again, "after");
@@ -472,7 +472,7 @@ describe("the lists", () => {
       "sort",
     ]);
     await page.getByLabel("Runs on", { exact: true }).selectOption({ label: "Runners of the organization" });
-    await page.getByText("No project is like this. Take a filter away.").waitFor();
+    await page.getByText("No project matches. Remove a filter.").waitFor();
     await look(page);
     await page.getByRole("button", { name: "Take filters away" }).click();
     await page.locator("button:focus", { hasText: /^Filters$/ }).waitFor();

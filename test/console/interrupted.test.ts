@@ -42,13 +42,13 @@ describe("what another tab has saved", () => {
       }),
     );
     const other = await context.newPage();
-    const fields = (tab: Page) => tab.getByLabel("Recommended editors, one a line");
+    const fields = (tab: Page) => tab.getByLabel("Recommended editors, one per line");
     for (const tab of [page, other]) await tab.goto(`${origin}/projects/${project.id}?tab=editors`);
     await fields(page).fill("code");
     await fields(other).fill("vim");
     await other.getByRole("button", { name: "Save editors" }).click();
     await other.getByText("Saved.").waitFor();
-    await page.getByText("Somebody has changed the editors since you began.").waitFor();
+    await page.getByText("Someone changed the editors while you were editing.").waitFor();
     await valued(fields(page), "code");
     await look(page);
     await page.getByRole("button", { name: "Show what is saved" }).click();
@@ -62,14 +62,14 @@ describe("what another tab has saved", () => {
     for (const tab of [page, other]) {
       await tab.getByRole("link", { name: "Classes", exact: true }).click();
       await tab.getByLabel(class_).fill("LOCAL");
-      await tab.getByRole("button", { name: "Add The local runner of the user who makes it" }).click();
+      await tab.getByRole("button", { name: "Add The local runner of the user who creates it" }).click();
     }
     // Where both have done the same, nothing is in the way of anybody.
     await other.getByRole("button", { name: "Save classes" }).click();
     await other.getByText("Saved.").waitFor();
     await page.locator("button:disabled", { hasText: "Save classes" }).waitFor();
-    await page.getByRole("button", { name: "Remove The local runner of the user who makes it" }).click();
-    expect(await page.getByText("Somebody has changed").count()).toBe(0);
+    await page.getByRole("button", { name: "Remove The local runner of the user who creates it" }).click();
+    expect(await page.getByText("Someone changed").count()).toBe(0);
     await other.close();
     expect(faults).toEqual([]);
   });
@@ -78,23 +78,22 @@ describe("what another tab has saved", () => {
     const { page, context, origin, faults } = visit;
     const other = await context.newPage();
     for (const tab of [page, other]) await tab.goto(`${origin}/organization?tab=policies`);
-    const most = (tab: Page) =>
-      tab.getByLabel("Environments of one person, 0 for any number", { exact: true });
+    const most = (tab: Page) => tab.getByLabel("Environments per person (0: no limit)", { exact: true });
     await most(page).fill("7");
     await page.getByLabel("Longest lifetime, in days").fill("9");
     await most(other).fill("5");
-    await other.getByRole("button", { name: "Show what it does" }).click();
+    await other.getByRole("button", { name: "Preview the effects" }).click();
     await other.getByRole("button", { name: "Save policies" }).click();
     await other.getByRole("region", { name: "Change" }).waitFor({ state: "detached" });
     const change = page.getByRole("region", { name: "Change" });
-    await change.getByText("saving replaces theirs").waitFor();
+    await change.getByText("Saving overwrites that change").waitFor();
     expect(await change.getByRole("listitem").allInnerTexts()).toEqual([
-      "Environments of one person, 0 for any number, now: 5",
+      "Environments per person (0: no limit), now: 5",
     ]);
     await valued(most(page), "7");
     await look(page);
     await change.getByRole("button", { name: "Discard" }).click();
-    await page.getByRole("dialog").getByText("Forgets what you have changed in these 2 fields.").waitFor();
+    await page.getByRole("dialog").getByText("Discards your changes to these 2 fields.").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
     await change.waitFor({ state: "detached" });
     await valued(most(page), "5");
@@ -119,7 +118,7 @@ describe("what another tab has saved", () => {
         spec: { executables: { rules } },
       }),
     );
-    await dialog.getByText("Somebody has changed the security policy since you began.").waitFor();
+    await dialog.getByText("Someone changed the security policy while you were editing.").waitFor();
     await look(page);
     await dialog.getByRole("button", { name: "Save security policy" }).click();
     await dialog.waitFor({ state: "detached" });
@@ -147,7 +146,7 @@ test("a window over the page keeps the keyboard in it, and what was typed from a
   await dialog.waitFor({ state: "detached" });
   await focused(page, "Create project");
   await page.keyboard.press("Enter");
-  const repository = dialog.getByLabel("Repository, as git clones it");
+  const repository = dialog.getByLabel("Repository URL");
   await repository.fill("https://git.example.org/team/kept.git");
   await page.mouse.click(5, 700);
   await valued(repository, "https://git.example.org/team/kept.git");
@@ -168,14 +167,14 @@ test("a window over the page keeps the keyboard in it, and what was typed from a
   const workflow = { name: "Look around", action: ACTION, triggers: [MANUAL] };
   const made = await succeeded(post(server, "WorkflowService/CreateWorkflow", workflow));
   await page.goto(`${origin}/workflows/${made.workflow.id}`);
-  await page.getByRole("button", { name: "More to do with this workflow" }).focus();
+  await page.getByRole("button", { name: "More actions for this workflow" }).focus();
   await page.keyboard.press("Enter");
   await page.getByRole("menuitem", { name: "Delete workflow" }).focus();
   await page.keyboard.press("Enter");
   await dialog.waitFor();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
-  await focused(page, "More to do with this workflow");
+  await focused(page, "More actions for this workflow");
   expect(faults).toEqual([]);
 });
 

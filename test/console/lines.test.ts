@@ -91,10 +91,10 @@ describe("deciding together", () => {
   test.each([
     ["It has ended.", { state: ApprovalState.DENIED }],
     ["A question is answered on its own page.", { kind: ApprovalKind.QUESTION }],
-    ["You have decided it; others must, too.", { decisions: [{ by: me, approved: true }] }],
-    ["The one who asked does not decide it.", { creator: me, deciders: { excludesStarter: true } }],
-    ["The one who asked does not decide it.", { executor: me, deciders: { excludesStarter: true } }],
-    ["Others are named to decide it.", { deciders: { who: Who.USERS, userIds: ["another"] } }],
+    ["You have decided. Others must decide, too.", { decisions: [{ by: me, approved: true }] }],
+    ["The person who asked cannot decide it.", { creator: me, deciders: { excludesStarter: true } }],
+    ["The person who asked cannot decide it.", { executor: me, deciders: { excludesStarter: true } }],
+    ["Other people decide it.", { deciders: { who: Who.USERS, userIds: ["another"] } }],
   ])("says why not: %s", (sentence, approval) => {
     expect(why(approval)).toBe(sentence);
   });
@@ -103,7 +103,7 @@ describe("deciding together", () => {
     const deciders = { who: Who.ADMINISTRATORS };
     expect(why({ deciders })).toBeUndefined();
     expect(why({ deciders, creator: me }, false)).toBe("Administrators decide it.");
-    expect(why({}, false)).toBe("The one who asked and administrators decide it.");
+    expect(why({}, false)).toBe("Only the person who asked and administrators can decide it.");
   });
 });
 

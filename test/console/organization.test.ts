@@ -128,12 +128,12 @@ describe("the organization", () => {
   test("makes a group with a member", async () => {
     const { page } = visit;
     await goTo("groups");
-    await page.getByText("There is no group yet.").waitFor();
+    await page.getByText("There are no groups yet.").waitFor();
     await page.getByRole("button", { name: "Create group" }).click();
     await dialog().getByLabel("Name").fill("Reviewers");
     await dialog().getByRole("button", { name: "Create group" }).click();
     await page.getByRole("link", { name: "Reviewers" }).click();
-    await page.getByText("Nobody is in this group yet.").waitFor();
+    await page.getByText("This group has no members yet.").waitFor();
     await page.getByRole("button", { name: "Add member" }).click();
     await dialog().getByLabel("People: search, then add").fill("admin@");
     await dialog()
@@ -173,7 +173,7 @@ describe("the organization", () => {
     await goTo("accounts");
     await page.getByRole("link", { name: "nightly" }).click();
     await confirm(/^none/, "Delete token");
-    await page.getByText("This service account has no token.").waitFor();
+    await page.getByText("This service account has no tokens.").waitFor();
     expect((await post(server, "WorkflowService/ListWorkflows", {}, token)).status).toBe(401);
     // Another part of the page is not that of the account.
     await page.getByRole("link", { name: "Secrets", exact: true }).click();
@@ -186,9 +186,9 @@ describe("the organization", () => {
     const workflow = { name: "Look around", action: ACTION, triggers: [MANUAL] };
     expect((await post(server, "WorkflowService/CreateWorkflow", workflow, token)).status).toBe(200);
     await goTo("policies");
-    await page.getByLabel("Members start from repositories only").check();
-    await page.getByLabel("Commands that agents must not execute, one a line").fill("curl\nwget");
-    await page.getByRole("button", { name: "Show what it does" }).click();
+    await page.getByLabel("Members must start from a repository").check();
+    await page.getByLabel("Commands that agents must not run, one per line").fill("curl\nwget");
+    await page.getByRole("button", { name: "Preview the effects" }).click();
     await page.getByText("Refuses StartWorkflow for 1 workflow").waitFor();
     await page.getByText("Look around").waitFor();
     const policies = async () =>
@@ -200,12 +200,12 @@ describe("the organization", () => {
       disableFromScratch: true,
       agentPolicy: { commandDenyList: ["curl", "wget"] },
     });
-    await page.getByLabel("Commands that agents must not execute, one a line").fill("");
+    await page.getByLabel("Commands that agents must not run, one per line").fill("");
     await page.getByLabel("Hosts that isolated work may reach").fill("{");
-    await page.getByRole("button", { name: "Show what it does" }).click();
+    await page.getByRole("button", { name: "Preview the effects" }).click();
     await page.getByText("“Hosts that isolated work may reach” is no JSON").waitFor();
     await page.getByLabel("Hosts that isolated work may reach").fill("");
-    await page.getByRole("button", { name: "Show what it does" }).click();
+    await page.getByRole("button", { name: "Preview the effects" }).click();
     await page.getByRole("button", { name: "Save policies" }).click();
     await page.getByRole("button", { name: "Save policies" }).waitFor({ state: "detached" });
     expect((await policies()).agentPolicy.commandDenyList).toEqual([]);
@@ -225,16 +225,16 @@ describe("the organization", () => {
     const retention = { triggerEntries: { days: 7, count: 0 } };
     await post(server, "OrganizationService/UpdateOrganizationPolicies", { organizationId, retention });
     await goTo("policies");
-    const field = page.getByLabel("How long what has ended is kept");
+    const field = page.getByLabel("Retention of ended resources");
     expect(JSON.parse(await field.inputValue())).toEqual({ triggerEntries: { days: 7 } });
     await field.fill('{"triggerEntries": {"days": 7}, "events": {"days": 1}}');
-    await page.getByRole("button", { name: "Show what it does" }).click();
+    await page.getByRole("button", { name: "Preview the effects" }).click();
     const effect = page.getByText(/^Removes 3 events for good within an hour, \d+ bytes$/);
     const [, bytes = ""] = /(\d+) bytes/.exec(await effect.innerText()) ?? [];
     await page.getByRole("button", { name: "Save policies" }).click();
     await page.getByRole("button", { name: "Save policies" }).waitFor({ state: "detached" });
     const preview = page.getByRole("region", { name: "What retention removes now" });
-    const count = preview.getByRole("button", { name: "Count what goes" });
+    const count = preview.getByRole("button", { name: "Count" });
     await count.click();
     await preview.getByRole("row", { name: `Events 1 day this policy 3 ${bytes}`, exact: true }).waitFor();
     for (const row of [
@@ -242,7 +242,7 @@ describe("the organization", () => {
       "Entries of ledgers 7 days this policy 0 0",
     ])
       await preview.getByRole("row", { name: row, exact: true }).waitFor();
-    expect(await preview.getByText("Not all was counted.").count()).toBe(0);
+    expect(await preview.getByText("The count is incomplete.").count()).toBe(0);
     // More than 20,000 of a kind, and a failure, come from a stand-in for the server.
     const operation = "**/*OrganizationService/PreviewRetention";
     await page.route(operation, (route) =>
@@ -251,7 +251,7 @@ describe("the organization", () => {
       }),
     );
     await count.click();
-    await preview.getByText("Not all was counted.").waitFor();
+    await preview.getByText("The count is incomplete.").waitFor();
     await preview
       .getByRole("row", { name: /^Events the newest 5 the installation’s settings 20,000 4,096,000$/ })
       .waitFor();
@@ -279,7 +279,7 @@ describe("the organization", () => {
     await part("Readiness")
       .getByRole("row", { name: /^Database takes changes Well/ })
       .waitFor();
-    await part("Warnings").getByText("The server warns of nothing.").waitFor();
+    await part("Warnings").getByText("There are no warnings.").waitFor();
     await part("Export of the audit trail").getByText("--audit-file").waitFor();
     await part("Work of the organization")
       .getByRole("row", { name: /^Open approvals 0 approvals/ })
@@ -296,7 +296,7 @@ describe("the organization", () => {
       .nth(1)
       .waitFor();
     await look(page);
-    await page.getByText("All figures, by the names of their metrics").click();
+    await page.getByText("All figures, by metric name").click();
     await page
       .getByRole("row", { name: /^chartroom_database_size data [\d.,]+ [KM]iB Size of the database/ })
       .waitFor();
@@ -323,11 +323,11 @@ describe("the organization", () => {
     await page.route(`**/*${path}`, (route) => route.fulfill({ json: ill }));
     await part("Readiness").getByText("Not ready", { exact: true }).waitFor();
     await part("Readiness")
-      .getByText(`T${reason.slice(1)}. Free some of it`)
+      .getByText(`T${reason.slice(1)}. Free some space`)
       .waitFor();
-    await part("Warnings").getByText("The target otlp is behind. Look at the target").waitFor();
+    await part("Warnings").getByText("The target otlp is behind. Check the target").waitFor();
     await page.getByRole("row", { name: "otlp 1,204 rows 1 h 5 min", exact: true }).waitFor();
-    await part("Server and database").getByText("The server could read none of these figures.").waitFor();
+    await part("Server and database").getByText("The server could not read these figures.").waitFor();
     await look(page);
     await page.unrouteAll({ behavior: "ignoreErrors" });
     expect(visit.faults).toEqual([]);
@@ -338,7 +338,7 @@ describe("the organization", () => {
     await goTo("secrets");
     await page.getByRole("button", { name: "Create secret" }).click();
     await dialog().getByLabel("Name").fill("MODEL_KEY");
-    await dialog().getByLabel("Is there as").selectOption({ label: "A file" });
+    await dialog().getByLabel("Available as").selectOption({ label: "A file" });
     await dialog().getByLabel("Path of the file").fill("/home/dev/.netrc");
     // Of a file the ends of the lines matter.
     const value = "machine one\npassword canary-of-a-secret\n";
@@ -364,9 +364,9 @@ describe("the organization", () => {
     await page.getByRole("button", { name: "Create secret" }).click();
     await dialog().getByLabel("Name").fill("API_TOKEN");
     await dialog()
-      .getByLabel("Is there as")
+      .getByLabel("Available as")
       .selectOption({ label: "A header of requests, with a placeholder as a variable" });
-    await dialog().getByLabel("Hosts, one a line").fill("api.example.org\nother.example.org:8443");
+    await dialog().getByLabel("Hosts, one per line").fill("api.example.org\nother.example.org:8443");
     await dialog().getByLabel("Value").fill("no\u00a0header");
     await dialog().getByRole("button", { name: "Create secret" }).click();
     await dialog().getByText("the value must be of 4 characters of ASCII").waitFor();
@@ -389,17 +389,17 @@ describe("the organization", () => {
   test("sends events to a webhook, whose address and secret it forgets, and shows what came of it", async () => {
     const { page } = visit;
     await goTo("webhooks");
-    await page.getByText("Events are sent nowhere yet.").waitFor();
+    await page.getByText("There are no webhooks yet.").waitFor();
     await page.getByRole("button", { name: "Create webhook" }).click();
     await dialog().getByLabel("Name").fill("Team chat");
     await dialog().getByLabel("Address").fill("https://127.0.0.1:1/canary-of-a-hook");
     await dialog()
-      .getByLabel(/^Events, one a line/)
+      .getByLabel(/^Events, one per line/)
       .fill("project.failed");
     await dialog().getByRole("button", { name: "Create webhook" }).click();
     await dialog().getByText("no event has the kind project.failed").waitFor();
     await dialog()
-      .getByLabel(/^Events, one a line/)
+      .getByLabel(/^Events, one per line/)
       .fill("project.created");
     await dialog().getByRole("button", { name: "Create webhook" }).click();
     await dialog().getByText("Copy the secret now").waitFor();
@@ -429,25 +429,25 @@ describe("the organization", () => {
     await closeOf(next);
     await goTo("webhooks");
     await confirm(/Team chat/, "Delete");
-    await page.getByText("Events are sent nowhere yet.").waitFor();
+    await page.getByText("There are no webhooks yet.").waitFor();
   });
 
   test("makes a security policy, assigns it, and deletes it once it is assigned no more", async () => {
     const { page } = visit;
     await goTo("security");
-    await page.getByText("There is no security policy yet.").waitFor();
+    await page.getByText("There are no security policies yet.").waitFor();
     await page.getByRole("button", { name: "Create security policy" }).click();
     await dialog().getByLabel("Name").fill("No downloads");
     await dialog()
-      .getByLabel(/^Programs that are refused/)
+      .getByLabel(/^Blocked programs/)
       .fill("curl\n/usr/bin/../wget");
     await dialog().getByRole("button", { name: "Create security policy" }).click();
     await dialog().getByText("path must be absolute or a bare name").waitFor();
     await dialog()
-      .getByLabel(/^Programs that are refused/)
+      .getByLabel(/^Blocked programs/)
       .fill("curl\n/usr/bin/wget");
     await dialog()
-      .getByLabel(/^Programs that are noted/)
+      .getByLabel(/^Audited programs/)
       .fill("ssh");
     await dialog().getByRole("button", { name: "Create security policy" }).click();
     const row = page.getByRole("row", { name: /No downloads/ });
@@ -456,7 +456,7 @@ describe("the organization", () => {
     await page.getByText("no isolation keeps another effect").waitFor();
     await row.getByRole("button", { name: "Change" }).click();
     await dialog()
-      .getByLabel(/^Programs that are noted/)
+      .getByLabel(/^Audited programs/)
       .fill("");
     await dialog().getByRole("button", { name: "Save security policy" }).click();
     await row.getByText("2 refused, 0 noted").waitFor();
@@ -476,7 +476,7 @@ describe("the organization", () => {
     await confirmIn(row, "Unassign");
     await row.getByText("nothing new").waitFor();
     await confirmIn(row, "Delete");
-    await page.getByText("There is no security policy yet.").waitFor();
+    await page.getByText("There are no security policies yet.").waitFor();
   });
 
   test("defines an agent for the runners that allow it", async () => {
@@ -538,7 +538,7 @@ describe("the organization", () => {
     begins.resolve();
     await chain.getByText("the chain is not for you").waitFor();
     await chain.getByRole("button", { name: "Try again" }).click();
-    await chain.getByText("The chain has no entry.").waitFor();
+    await chain.getByText("The chain has no entries.").waitFor();
     await page.unroute("**/ListAuditLogs");
     await goTo("audit");
     await chain.getByText("The newest is").waitFor();
@@ -555,7 +555,7 @@ describe("the organization", () => {
       "",
       "https://git.example.org/team/two.git",
     ];
-    await dialog().getByLabel("Repositories, one a line").fill(lines.join("\n"));
+    await dialog().getByLabel("Repositories, one per line").fill(lines.join("\n"));
     await dialog().getByRole("button", { name: "Import 3 projects" }).click();
     await dialog().getByText("3 of 3 lines: 2 created, 1 failed.").waitFor();
     await dialog().getByRole("listitem").filter({ hasText: "Line 3 no address" }).waitFor();
@@ -564,21 +564,21 @@ describe("the organization", () => {
     await dialog().waitFor({ state: "detached" });
     await page.getByRole("link", { name: "one", exact: true }).click();
     await page.getByRole("heading", { name: "one", level: 1 }).waitFor();
-    await page.getByText("No environment is made of it now.").waitFor();
+    await page.getByText("This project has no environment now.").waitFor();
     await page.getByRole("link", { name: "Classes" }).click();
     await page.getByLabel("Class to add: search, then add").fill("LOCAL");
-    await page.getByRole("button", { name: "Add The local runner of the user who makes it" }).click();
+    await page.getByRole("button", { name: "Add The local runner of the user who creates it" }).click();
     await page.getByRole("button", { name: "Save classes" }).click();
     await page.getByText("Saved.").waitFor();
     await page.getByRole("link", { name: "Editors" }).click();
-    await page.getByLabel("Recommended editors, one a line").fill("code: stable, insiders\nvim");
+    await page.getByLabel("Recommended editors, one per line").fill("code: stable, insiders\nvim");
     await page.getByRole("button", { name: "Save editors" }).click();
     await page.getByText("Saved.").waitFor();
     await page.getByRole("link", { name: "Sharing" }).click();
     await page.getByLabel("Group: search, then share").fill("review");
     await page.getByRole("button", { name: "Share with Reviewers" }).click();
     await page.getByRole("row", { name: /Reviewers/ }).waitFor();
-    await page.getByText("No other group has that in its name.").waitFor();
+    await page.getByText("No other group has a matching name.").waitFor();
     const projectId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
     const { project } = (await post(server, "ProjectService/GetProject", { projectId })).body;
     expect(project).toMatchObject({
@@ -603,12 +603,12 @@ describe("the organization", () => {
     const stored = async () => (await post(server, "ProjectService/GetProject", { projectId })).body.project;
     const save = page.getByRole("button", { name: "Save settings" });
     await page.goto(`${origin}/projects/${projectId}?tab=settings`);
-    const remote = page.getByLabel("Repository, as git clones it");
+    const remote = page.getByLabel("Repository URL");
     await remote.fill("git example");
     await save.click();
     await page.getByText("remote URI must not contain white space or control characters").first().waitFor();
     await remote.fill(remoteUri);
-    await page.getByLabel("What is checked out").selectOption({ label: "A branch of the remote" });
+    await page.getByLabel("Checkout").selectOption({ label: "A branch of the remote" });
     await page.getByLabel("Branch", { exact: true }).fill("stable");
     await page.getByRole("button", { name: "Add source" }).click();
     const second = page.getByRole("group", { name: "Source 2" });
@@ -620,7 +620,7 @@ describe("the organization", () => {
       name: "Theirs",
       automationsFilePath: "a.yaml",
     });
-    await page.getByText("Somebody has changed the project since you began.").waitFor();
+    await page.getByText("Someone changed the project while you were editing.").waitFor();
     await look(page);
     await save.click();
     await page.getByText("Saved.").waitFor();
@@ -657,15 +657,15 @@ describe("the organization", () => {
       initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/prebuilt.git" } }] },
     });
     await page.goto(`${origin}/projects/${body.project.id}?tab=prebuilds`);
-    await page.getByText("There are no prebuilds of the project.").waitFor();
+    await page.getByText("This project has no prebuilds.").waitFor();
     await page.getByRole("button", { name: "Configure prebuilds" }).click();
-    await dialog().getByLabel("Make prebuilds").check();
+    await dialog().getByLabel("Build prebuilds").check();
     await dialog().getByRole("button", { name: "Add Class of prebuilds" }).click();
-    await dialog().getByLabel("Made by themselves").selectOption({ label: "Every day at 04:00 UTC" });
-    await dialog().getByLabel("Minutes for one (empty: 60)").fill("4");
+    await dialog().getByLabel("Schedule").selectOption({ label: "Every day at 04:00 UTC" });
+    await dialog().getByLabel("Time limit in minutes (empty: 60)").fill("4");
     await dialog().getByRole("button", { name: "Save prebuild configuration" }).click();
     await dialog().getByText("must be greater than or equal to 300s").first().waitFor();
-    await dialog().getByLabel("Minutes for one (empty: 60)").fill("90");
+    await dialog().getByLabel("Time limit in minutes (empty: 60)").fill("90");
     await look(page);
     await dialog().getByRole("button", { name: "Save prebuild configuration" }).click();
     await dialog().waitFor({ state: "detached" });
@@ -702,7 +702,7 @@ describe("the organization", () => {
     await row.getByText("Cancelled").waitFor();
     await page.getByRole("alert").waitFor({ state: "detached" });
     await confirmIn(row, "Delete");
-    await page.getByText("There are no prebuilds of the project.").waitFor();
+    await page.getByText("This project has no prebuilds.").waitFor();
     // The project stays while the runner has not stopped.
     await post(server, "PrebuildService/CreatePrebuild", { projectId, spec });
     const work = await runner.leaseOne();

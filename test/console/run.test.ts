@@ -101,7 +101,7 @@ describe("a run", () => {
     await dialog
       .getByLabel("First message")
       .fill("write app.txt one / zwei / three\necho <b>Good</b> morning");
-    await dialog.getByLabel("Name, which people see").fill("A run of the console");
+    await dialog.getByLabel("Name").fill("A run of the console");
     await dialog.getByLabel("First message").press("Control+Enter");
     await page.getByRole("heading", { name: "A run of the console", level: 1 }).waitFor();
     // What an agent says stays text.
@@ -166,7 +166,7 @@ describe("a run", () => {
     await refused;
     // The refusal is shown with the queue as it is now.
     release.resolve();
-    await queue.getByText(/^Somebody changed the queue/).waitFor();
+    await queue.getByText(/^The queue changed before your action/).waitFor();
     await queue.getByText("echo first").waitFor({ state: "detached" });
     await page.unroute("**/ListAgentInputs");
     await queue.locator(".queued:only-of-type").waitFor();
@@ -266,7 +266,7 @@ describe("a run", () => {
     await page.getByRole("link", { name: "make a", exact: true }).focus();
     await page.keyboard.press("x");
     await page.getByText("1 chosen.").waitFor();
-    await page.getByRole("checkbox", { name: "Choose all that can be chosen" }).check();
+    await page.getByRole("checkbox", { name: "Select all" }).check();
     await page.getByText("3 chosen.").waitFor();
     await row("make c").getByRole("checkbox").uncheck();
     await page.getByRole("button", { name: "Decide 2", exact: true }).click();
@@ -351,7 +351,7 @@ describe("a run", () => {
     await page.getByRole("region", { name: /more\.txt$/ }).waitFor();
     await page.waitForURL((url) => url.searchParams.get("digest") !== seen);
     await page.goto(earlier);
-    await page.getByText(/^The address is of an earlier diff/).waitFor();
+    await page.getByText(/^This link refers to an earlier diff/).waitFor();
     await page.getByLabel("Compared with").selectOption({ label: "Since the last turn" });
     await page.waitForURL(/[?&]base=turn/);
     // The diff of before, which has both files, is there until the page of the address is drawn.
@@ -366,11 +366,11 @@ describe("a run", () => {
     const sent = page.getByRole("region", { name: "Sent reviews" });
     await sent.getByText("echo in German").waitFor();
     await page.getByRole("link", { name: "Network" }).click();
-    await page.getByText("No connection was asked for.").waitFor();
+    await page.getByText("No connections yet.").waitFor();
     await page.getByText("its commands may do on the machine").waitFor();
     await look(page);
     await page.getByRole("link", { name: "Sharing" }).click();
-    await page.getByText("It is shared with no group.").waitFor();
+    await page.getByText("It is not shared with any group.").waitFor();
     await look(page);
     await page.getByRole("link", { name: "Conversation" }).click();
     const words = receivedInputs(runId, received)
@@ -416,7 +416,7 @@ describe("a run", () => {
     await push.getByLabel("Title of the pull request").fill(pullRequest.title);
     await push.getByRole("button", { name: "Open pull request" }).click();
     await push.getByText("Opening a pull request").waitFor();
-    await push.getByText("Sends it … 40 %").waitFor();
+    await push.getByText("Sending … 40 %").waitFor();
     asked.resolve();
     await push.getByText("Waits for a decision").waitFor();
     await look(page);
@@ -472,9 +472,9 @@ describe("a run", () => {
     await page.getByRole("link", { name: "Conversation" }).click();
     await conversation().getByText("sent and left", { exact: true }).waitFor();
     expect(await message.inputValue()).toBe("");
-    await page.getByRole("button", { name: "More to do with this run" }).click();
+    await page.getByRole("button", { name: "More actions for this run" }).click();
     await page.getByRole("menuitem", { name: "Set goal" }).click();
-    await page.getByLabel("What is to be reached").fill("All headers say 2026");
+    await page.getByLabel("Objective").fill("All headers say 2026");
     await page.getByRole("dialog").getByRole("button", { name: "Set goal" }).click();
     const goal = page.getByRole("region", { name: "Goal" });
     await goal.getByText("All headers say 2026").waitFor();
@@ -495,9 +495,9 @@ describe("a run", () => {
     await images.getByRole("img", { name: "kept.png" }).waitFor();
     // What a tab has no room for, the page says.
     await choose("large.png", Buffer.alloc(4_194_304));
-    await page.getByText("a reload of the page loses them").waitFor();
+    await page.getByText("if you reload the page before sending").waitFor();
     await images.getByRole("button", { name: "Remove large.png" }).click();
-    await page.getByText("a reload of the page loses them").waitFor({ state: "detached" });
+    await page.getByText("if you reload the page before sending").waitFor({ state: "detached" });
     await page.reload();
     await images.getByRole("img", { name: "kept.png" }).waitFor();
     await images.getByRole("button", { name: "Remove kept.png" }).click();
@@ -510,7 +510,7 @@ describe("a run", () => {
     await page.getByRole("button", { name: "Stop run" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Stop run" }).click();
     await page.getByRole("button", { name: "Resume", exact: true }).click();
-    await page.getByText("goes on with an earlier run").waitFor();
+    await page.getByText("continues an earlier run").waitFor();
     await conversation().getByText("not sent yet", { exact: true }).waitFor();
     // Nor when the session ends while one types.
     await message.fill("echo typed before");
@@ -521,7 +521,7 @@ describe("a run", () => {
     const ended = page.getByRole("alert").filter({ hasText: "Your session has ended." });
     await ended.waitFor();
     const failed = page.locator(".composer").getByRole("alert");
-    await failed.getByText("You are no longer signed in: sign in again, then try it once more.").waitFor();
+    await failed.getByText("You are no longer signed in. Sign in and try again.").waitFor();
     await message.fill("echo typed before and after");
     const second = await context.newPage();
     await second.goto(`${server.url}/sign-in#${await signInLink(server, "admin@localhost")}`);

@@ -63,8 +63,10 @@ describe("a workflow", () => {
       .waitFor();
     await page.getByLabel(/^Key, such as/).fill("files");
     await page
-      .getByLabel(/^URLs to clone/)
+      .getByLabel(/^Clone URLs/)
       .fill("https://git.example.org/team/one.git\nhttps://git.example.org/team/two.git");
+    // Its removal moves the button below.
+    await page.getByText("must contain at least 1 item").first().waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Add parameter" }).click();
     await page.getByLabel("Key", { exact: true }).fill("year");
     await page.getByLabel("It has a default").check();
@@ -91,14 +93,14 @@ describe("a workflow", () => {
     await page.getByRole("link", { name: "Definition" }).click();
     await page.getByLabel("Name", { exact: true }).fill("Headers of the year");
     await page.getByRole("button", { name: "Edit as text" }).click();
-    const field = page.getByLabel("The workflow as text");
+    const field = page.getByLabel("Workflow as text");
     const text = await field.inputValue();
     await field.fill(`${text}}`);
     await page.locator("button:disabled", { hasText: "Review changes" }).waitFor();
     await field.fill(text.replace('"maxParallel": 5', '"maxParallel": 2'));
     // A reload loses nothing, and what is discarded is gone.
     await page.reload();
-    await page.getByText("You changed this before and have not saved it.").waitFor();
+    await page.getByText("You have unsaved changes.").waitFor();
     await valued(field, text.replace('"maxParallel": 5', '"maxParallel": 2'));
     await look(page);
     await page.getByRole("button", { name: "Discard changes" }).click();
@@ -106,7 +108,7 @@ describe("a workflow", () => {
     await valued(page.getByLabel("Name", { exact: true }), "Headers");
     await page.reload();
     await valued(page.getByLabel("Name", { exact: true }), "Headers");
-    await page.getByText("You changed this before").waitFor({ state: "detached" });
+    await page.getByText("You have unsaved changes").waitFor({ state: "detached" });
     // Also in the form, and while the page is left.
     await page.getByLabel("Name", { exact: true }).fill("Headers of the year");
     await page.getByRole("link", { name: "Executions" }).click();
@@ -117,7 +119,7 @@ describe("a workflow", () => {
     await call("UpdateWorkflow", { workflowId, description: "What another person wrote." });
     await page.getByRole("button", { name: "Review changes" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("Somebody has changed the workflow since you began.").waitFor();
+    await dialog.getByText("Someone changed the workflow while you were editing.").waitFor();
     const lines = dialog.locator("[data-line-type=change-addition][data-line]");
     await lines.first().waitFor();
     const added = await lines.allInnerTexts();
@@ -136,9 +138,9 @@ describe("a workflow", () => {
   test("gets a trigger by the clock, whose next instants are shown in a chosen zone", async () => {
     const { page } = visit;
     await page.getByRole("button", { name: "Add trigger" }).click();
-    await page.getByLabel("When it starts").last().selectOption({ label: "By the clock" });
+    await page.getByLabel("When it starts").last().selectOption({ label: "On a schedule" });
     await page.getByLabel(/^Minute, hour/).fill("30 12 * * *");
-    await page.getByLabel(/^Zone of the times/).selectOption("Asia/Tokyo");
+    await page.getByLabel("Show times in").selectOption("Asia/Tokyo");
     const instants = page.getByRole("list", { name: "Next instants" }).getByRole("listitem");
     await instants.filter({ hasText: "9:30 PM" }).nth(4).waitFor();
     await page.getByLabel(/^Minute, hour/).fill("61 * * * *");
@@ -182,10 +184,10 @@ describe("a workflow", () => {
     await rows.filter({ hasText: "trigger 1, again" }).waitFor();
     await look(page);
     await page.getByLabel("Verdict", { exact: true }).selectOption({ label: "Bad signature" });
-    await page.getByText("Nothing has come to this.").waitFor();
+    await page.getByText("No events with this verdict.").waitFor();
     await page.waitForURL(/[?&]verdict=bad-signature/);
     await page.reload();
-    await page.getByText("Nothing has come to this.").waitFor();
+    await page.getByText("No events with this verdict.").waitFor();
     await page.getByLabel("Verdict", { exact: true }).selectOption({ label: "Started" });
     await rows.filter({ hasText: "trigger 1, again" }).waitFor();
     const { triggerEvents } = await call("ListWorkflowTriggerEvents", {
@@ -209,7 +211,7 @@ describe("an execution", () => {
     await dialog.getByLabel("year").fill("2025");
     await dialog.getByLabel(/^Run elsewhere/).check();
     await dialog
-      .getByLabel(/^URLs to clone/)
+      .getByLabel(/^Clone URLs/)
       .fill(["three", "four"].map((name) => `https://git.example.org/team/${name}.git`).join("\n"));
     await dialog.getByText("2 actions, for three, four").waitFor();
     await look(page);
@@ -303,7 +305,7 @@ describe("an execution", () => {
       /^action_id,action,files\r\n[0-9a-f-]{36},three,12\r\n$/,
     );
     await page.getByRole("link", { name: "Pull requests" }).click();
-    await page.getByText("No pull request has been opened.").waitFor();
+    await page.getByText("No pull requests have been opened.").waitFor();
     await look(page);
   });
 
@@ -404,7 +406,7 @@ describe("an execution", () => {
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
     await page.getByRole("link", { name: "Sharing", exact: true }).click();
-    await page.getByText("It is shared with no group.").waitFor();
+    await page.getByText("It is not shared with any group.").waitFor();
     await look(page);
     await page.keyboard.press("Control+k");
     await search.fill("of-9-9");
@@ -438,18 +440,16 @@ describe("an approval step", () => {
       action: { limits: { maxParallel: 1, maxTotal: 1 }, steps: [{ approval: { message: "Go on?" } }] },
     });
     await page.goto(`${origin}/workflows/${workflow.id}?tab=definition`);
-    await page
-      .getByLabel("Who decides", { exact: true })
-      .selectOption({ label: "People and groups that are named" });
+    await page.getByLabel("Who decides", { exact: true }).selectOption({ label: "Named people and groups" });
     await page.getByText("Nobody is named yet.").waitFor();
     await page.getByLabel("Name a person: search, then add").fill("nobody@example.org");
-    await page.getByText("Nobody else has that in their name or address.").waitFor();
+    await page.getByText("Nobody else has a matching name or address.").waitFor();
     await page.getByLabel("Name a person: search, then add").fill("admin@");
     await page.getByRole("button", { name: /^Add Administrator/ }).click();
     await page.getByLabel("Name a group: search, then add").fill("decid");
     await page.getByRole("button", { name: "Add Deciders" }).click();
     await page.getByRole("list", { name: "Who decides" }).getByText("The group Deciders").waitFor();
-    await page.getByLabel("How many must approve").fill("2");
+    await page.getByLabel("Required approvals").fill("2");
     await look(page);
     const dialog = page.getByRole("dialog");
     await page.getByRole("button", { name: "Review changes" }).click();
@@ -458,7 +458,7 @@ describe("an approval step", () => {
     await dialog.getByText("1 can decide").waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
-    await page.getByLabel("How many must approve").fill("1");
+    await page.getByLabel("Required approvals").fill("1");
     await page.getByRole("button", { name: "Review changes" }).click();
     await dialog.getByRole("button", { name: "Save workflow" }).click();
     await dialog.waitFor({ state: "detached" });

@@ -36,7 +36,7 @@ export function failureOf(thrown: unknown): Failure {
 /** Returns the server's sentence. Its sentence about the session is for programs, which have no sign-in page. */
 const answeredWith = ({ code, rawMessage }: ConnectError): string =>
   code === Code.Unauthenticated
-    ? "You are no longer signed in: sign in again, then try it once more."
+    ? "You are no longer signed in. Sign in and try again."
     : capitalized(rawMessage);
 
 function unanswered(error: ConnectError): string {

@@ -72,7 +72,7 @@ function NotLoaded() {
 export function NotOpened({ onClose }: { readonly onClose: () => void }) {
   return (
     <p className="bar bar-asks row" role="alert">
-      This could not be loaded: the server did not answer. Try it again in a moment.
+      This could not be loaded because the server did not answer. Try again in a moment.
       <Button variant="default" size="compact-xs" onClick={onClose}>
         Close
       </Button>

@@ -98,7 +98,7 @@ function SignedIn({ userId, isRefused }: { readonly userId: string; readonly isR
 function Behind() {
   return (
     <p className="bar late" role="status">
-      This page may be behind: it waits for the server's events, and reads again every minute.
+      This page may be out of date: it is waiting for the server's events and reloads every minute.
     </p>
   );
 }
@@ -106,11 +106,11 @@ function Behind() {
 function SignedOut() {
   return (
     <p className="bar bar-asks" role="alert">
-      Your session has ended. What you have typed stays here:{" "}
+      Your session has ended. What you typed is kept:{" "}
       <a href={signInAddress()} target="_blank" rel="noreferrer">
         sign in again in another tab
       </a>
-      , then go on.
+      , then continue.
     </p>
   );
 }

@@ -2,12 +2,12 @@ import { Modal } from "@mantine/core";
 import { useFocusBack } from "../parts/use-focus-back.ts";
 
 const KEYS = [
-  ["Ctrl K", "Go to a page, or to anything by its name or id, and do what the page offers"],
+  ["Ctrl K", "Go to a page or anything else by name or id, or run an action of the page"],
   ["j, k", "Next and previous row of a list"],
   ["Enter", "Open the row"],
-  ["x", "Choose the row, where several can be decided at once"],
-  ["Ctrl Enter", "Send the message to an agent, or add the comment, that you have typed"],
-  ["Shift ↓ ↑", "Choose several lines of a diff, from the number of the first one"],
+  ["x", "Select the row, where several can be decided at once"],
+  ["Ctrl Enter", "Send the message or add the comment that you typed"],
+  ["Shift ↓ ↑", "Select several lines of a diff, starting from the first line number"],
   ["?", "This help"],
 ] as const;
 
@@ -38,8 +38,7 @@ export default function Help({ onClose }: { readonly onClose: () => void }) {
         <a href="/docs/api">Reference of the operations</a>
       </p>
       <p className="dim">
-        The folder docs of the server's sources has a page about each part, and docs/console.md about this
-        one.
+        The docs folder of the sources has a page about each part; docs/console.md describes this console.
       </p>
     </Modal>
   );

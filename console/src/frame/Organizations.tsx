@@ -31,7 +31,7 @@ export default function Organizations({ onClose }: { readonly onClose: () => voi
           )}
         </Loaded>
         <p className="dim">
-          An invite brings you into another one. A session that began with an access token stays in its own.
+          To join another one, you need an invite. A session that began with an access token cannot switch.
         </p>
       </div>
     </Dialog>

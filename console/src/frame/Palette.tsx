@@ -157,8 +157,8 @@ function Search({ onClose }: { readonly onClose: () => void }) {
 
 function statusText(wanted: string, isSearching: boolean, count: number): string {
   if (isSearching) return "Searching …";
-  if (count === 0) return "Nothing has this name or id.";
+  if (count === 0) return "Nothing matches this name or id.";
   return wanted === ""
-    ? "Type a name or an id, or what to do on this page."
-    : "The first of each kind, and the newest 100 runs. Type more for others.";
+    ? "Type a name, an id or an action of this page."
+    : "Shows the first of each kind and the newest 100 runs. Type more to find others.";
 }

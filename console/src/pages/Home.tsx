@@ -21,7 +21,9 @@ import { useIsEmpty } from "./home/use-is-empty.ts";
 /** Loaded on demand: the contract of workflows would make the console's first load too large. */
 const Week = loadedPart(async () => (await import("./home/Week.tsx")).Week, {
   failed: () => (
-    <p className="dim">It could not be loaded: the server did not answer. Open it again in a moment.</p>
+    <p className="dim">
+      This could not be loaded because the server did not answer. Open it again in a moment.
+    </p>
   ),
 });
 
@@ -36,16 +38,16 @@ export function Home() {
       {isEmpty && <GetStarted />}
       <Waiting />
       <Runs
-        title="Runs that wait for input"
+        title="Runs waiting for input"
         phases={[Phase.WAITING_FOR_INPUT]}
-        empty="No agent waits for you."
-        hint="A run that has done its turn appears here."
+        empty="No agent is waiting for you."
+        hint="A run appears here when its turn has ended."
       />
       <Runs
         title="Working now"
         phases={[Phase.PENDING, Phase.RUNNING]}
-        empty="Nothing runs now."
-        hint="Start an agent on the page Agents."
+        empty="Nothing is running."
+        hint="Start an agent on the Agents page."
       />
       <RunningExecutions />
       <Details className="section" summary="Failed executions and the last 7 days">
@@ -66,10 +68,10 @@ function Waiting() {
       <Loaded reading={approvals} lines={2}>
         {({ approvals }) =>
           approvals.length === 0 ? (
-            <Empty title="Nothing waits for a decision." />
+            <Empty title="No approvals are pending." />
           ) : (
             <DataTable
-              label="Approvals that wait"
+              label="Pending approvals"
               rows={approvals}
               keyOf={({ id }) => id}
               columns={[

@@ -70,7 +70,7 @@ export function DataTable<R>({
             {selection && (
               <th scope="col" className="choice">
                 <Choice
-                  name="Choose all that can be chosen"
+                  name="Select all"
                   isChosen={isEachChosen}
                   whyNot={choosable.length === 0 ? "There is none." : undefined}
                   onChange={() => selection.onChange(new Set(isEachChosen ? [] : choosable.map(keyOf)))}

@@ -23,8 +23,7 @@ export function Problem({ error, onRetry }: { readonly error: unknown; readonly 
           )}
           {requestId === "" && !onRetry && (
             <p className="small">
-              Nothing that you typed is lost. Where you changed something, look whether it was done before you
-              do it again.
+              Nothing you typed is lost. Before you repeat a change, check whether it was already made.
             </p>
           )}
           <p className="dim small">

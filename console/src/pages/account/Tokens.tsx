@@ -45,8 +45,8 @@ export function Tokens({ userId }: { readonly userId: string }) {
           const rows = pages.flatMap(({ personalAccessTokens }) => personalAccessTokens);
           if (rows.length === 0) {
             return (
-              <Empty title="You have no access token.">
-                <p>Programs and the command line call the server with one. It acts with your rights.</p>
+              <Empty title="You have no access tokens.">
+                <p>Programs and the command line use a token to call the server with your permissions.</p>
               </Empty>
             );
           }
@@ -55,7 +55,7 @@ export function Tokens({ userId }: { readonly userId: string }) {
               label="Access tokens"
               rows={rows}
               {...moreOf(tokens)}
-              question="Whatever uses this token is refused at once, and sessions that began with it end."
+              question="Programs that use this token lose access at once, and sessions that began with it end."
               onDelete={(personalAccessTokenId) => remove.mutate({ personalAccessTokenId })}
               busyId={remove.isPending ? remove.variables.personalAccessTokenId : undefined}
               onRenewed={() => void tokens.refetch()}

@@ -51,8 +51,8 @@ export function Agents() {
             return (
               <Empty title={`No run is here: ${label.toLowerCase()}.`}>
                 <p>
-                  An agent works on a project or a repository, and you talk with it while it does. Start one
-                  above.
+                  An agent works on a project or a repository, and you can talk to it while it works. Start
+                  one above.
                 </p>
               </Empty>
             );

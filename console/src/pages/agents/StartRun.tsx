@@ -55,9 +55,9 @@ export function StartRun() {
     <Loaded reading={agents}>
       {(agents) =>
         agents.length === 0 ? (
-          <Empty title="No agent is registered yet.">
+          <Empty title="No agents are registered yet.">
             <p>
-              The operator of the server registers one: <code>npx chartroom agent add</code>, see
+              The operator of the server can register one: <code>npx chartroom agent add</code>, see
               docs/agents.md.
             </p>
           </Empty>
@@ -69,7 +69,7 @@ export function StartRun() {
               value={chosenId}
               onChange={(event) => setAgentId(event.currentTarget.value)}
               data={[
-                ...(agents.some((agent) => agent.default) ? [{ value: "", label: "The default one" }] : []),
+                ...(agents.some((agent) => agent.default) ? [{ value: "", label: "Default" }] : []),
                 ...agents.map(({ id, name }) => ({ value: id, label: name })),
               ]}
             />
@@ -81,7 +81,7 @@ export function StartRun() {
                   onChoose={({ id }) => setProjectId(id)}
                 />
                 <TextInput
-                  label="Or the URL of a repository, branch, issue or pull request"
+                  label="Or a URL of a repository, branch, issue or pull request"
                   value={url}
                   maxLength={2048}
                   onChange={(event) => setUrl(event.currentTarget.value)}
@@ -119,7 +119,7 @@ export function StartRun() {
               data={MODES.map(([value, label]) => ({ value: String(value), label }))}
             />
             <TextInput
-              label="Name, which people see"
+              label="Name"
               value={name}
               maxLength={100}
               onChange={(event) => setName(event.currentTarget.value)}

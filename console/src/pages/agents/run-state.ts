@@ -26,5 +26,5 @@ export const MODES: readonly (readonly [mode: AgentMode, label: string, explanat
   [AgentMode.PLANNING, "Plan", "Analyses, and changes nothing."],
   [AgentMode.SPEC, "Specify", "Plans first, then implements with you."],
   [AgentMode.RALPH, "On its own", "Plans and implements without asking in between."],
-  [AgentMode.GOAL, "Goal", "Takes the message as an objective."],
+  [AgentMode.GOAL, "Goal", "Treats the message as a goal."],
 ];

@@ -43,7 +43,7 @@ export function Approvals() {
           const rows = pages.flatMap(({ approvals }) => approvals);
           const table = { rows, ...moreOf(approvals) };
           if (tab !== "ended") return <Waiting {...table} />;
-          if (rows.length === 0) return <NoApproval title="Nothing has been decided yet." />;
+          if (rows.length === 0) return <NoApproval title="No approvals have been decided yet." />;
           return <ApprovalTable {...table} />;
         }}
       </Loaded>
@@ -55,8 +55,8 @@ function NoApproval({ title }: { readonly title: string }) {
   return (
     <Empty title={title}>
       <p>
-        Agents ask before they run commands, workflows where they have an approval step, and pushes where a
-        policy says so. What you may decide appears here.
+        Agents ask before they run commands, workflows ask at approval steps, and pushes ask if a policy
+        requires it. Approvals that you can decide appear here.
       </p>
     </Empty>
   );
@@ -83,7 +83,7 @@ function Waiting(table: ApprovalTableProps) {
   return (
     <>
       {table.rows.length === 0 ? (
-        <NoApproval title="Nothing waits for a decision." />
+        <NoApproval title="No approvals are pending." />
       ) : (
         <>
           <div className="row table-tools">
@@ -92,7 +92,7 @@ function Waiting(table: ApprovalTableProps) {
             </Button>
             <span className="dim small" role="status">
               {together.length === 0
-                ? "Choose rows to decide them together."
+                ? "Select rows to decide several at once."
                 : `${together.length.toLocaleString()} chosen.`}
             </span>
           </div>

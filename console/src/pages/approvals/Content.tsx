@@ -21,7 +21,7 @@ export function Content({ approval }: { readonly approval: Approval }) {
     <div className="stack">
       {readable(approval)}
       <details>
-        <summary className="dim small">What the digest is of</summary>
+        <summary className="dim small">Content of the digest</summary>
         <pre className="code">{approval.requestJson}</pre>
       </details>
     </div>

@@ -81,7 +81,7 @@ export function DecideSeveral({
           <>
             <TextInput
               label="Reason"
-              description="Optional. Every asker and the audit trail get it."
+              description="Optional. Shown to everyone who asked, and recorded in the audit log."
               value={reason}
               maxLength={2048}
               onChange={(event) => setReason(event.currentTarget.value)}

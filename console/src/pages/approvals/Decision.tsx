@@ -54,7 +54,7 @@ export function Decision({ approval }: { readonly approval: Approval }) {
       {isQuestion && (
         <Textarea
           label="Your answer"
-          description="Words, or a JSON object where the question has a form."
+          description="Text, or a JSON object if the question has a form."
           autosize
           minRows={2}
           value={answer}
@@ -63,7 +63,7 @@ export function Decision({ approval }: { readonly approval: Approval }) {
       )}
       <TextInput
         label="Reason"
-        description="Optional. The asker and the audit trail get it."
+        description="Optional. Shown to the person or agent that asked, and recorded in the audit log."
         value={reason}
         maxLength={2048}
         onChange={(event) => setReason(event.currentTarget.value)}

@@ -22,15 +22,15 @@ export function whyNotTogether(
 ): string | undefined {
   if (state !== ApprovalState.PENDING) return "It has ended.";
   if (kind === ApprovalKind.QUESTION) return "A question is answered on its own page.";
-  if (decisions.some(({ by }) => by?.id === userId)) return "You have decided it; others must, too.";
+  if (decisions.some(({ by }) => by?.id === userId)) return "You have decided. Others must decide, too.";
   const isStarter = creator?.id === userId;
   if (deciders?.excludesStarter && (isStarter || executor?.id === userId))
-    return "The one who asked does not decide it.";
+    return "The person who asked cannot decide it.";
   if (deciders?.who === Who.USERS) {
     const isNamed = deciders.userIds.includes(userId) || deciders.groupIds.length > 0;
-    return isNamed ? undefined : "Others are named to decide it.";
+    return isNamed ? undefined : "Other people decide it.";
   }
   if (mayBeAdministrator) return undefined;
   if (deciders?.who === Who.ADMINISTRATORS) return "Administrators decide it.";
-  return isStarter ? undefined : "The one who asked and administrators decide it.";
+  return isStarter ? undefined : "Only the person who asked and administrators can decide it.";
 }

@@ -36,7 +36,7 @@ export function Actions({ execution }: { readonly execution: WorkflowExecution }
         if (all.length === 0) {
           return (
             <Empty title="The execution has no actions.">
-              <p>It ran over nothing: the context of what started it names no project and no repository.</p>
+              <p>There was nothing to run on: its trigger names no project or repository.</p>
             </Empty>
           );
         }
@@ -108,7 +108,7 @@ function ActionView({ action }: { readonly action: WorkflowExecutionAction }) {
           <span className="action-deeds">
             <ConfirmButton
               label="Cancel action"
-              question="Stops this action alone. The others of the execution go on."
+              question="Stops only this action. The other actions of the execution continue."
               onConfirm={() => cancel.mutate({ workflowExecutionActionId: action.id })}
               isBusy={cancel.isPending}
             />

@@ -50,7 +50,7 @@ export function Executions() {
       />
       <SearchField
         label="Search executions"
-        placeholder="Search names of workflows and ids"
+        placeholder="Search workflow names and ids"
         className="search"
         value={q}
         onType={(typed) =>
@@ -61,7 +61,7 @@ export function Executions() {
         {({ pages }) =>
           pages[0]?.workflowExecutions.length === 0 ? (
             <Empty title={q === "" ? "No execution is here." : `No execution has “${q}” in its name or id.`}>
-              <p>Start a workflow, and what it does is shown here.</p>
+              <p>Start a workflow to see its executions here.</p>
             </Empty>
           ) : (
             <div className="stack">

@@ -44,8 +44,8 @@ export function Outputs({
     <Loaded reading={outputs}>
       {(found) =>
         found.length === 0 ? (
-          <Empty title="Nothing has been put out.">
-            <p>A step of the kind report puts out values: by a command, or by what an agent answers.</p>
+          <Empty title="There are no outputs.">
+            <p>Report steps produce outputs, from a command or from an agent's answer.</p>
           </Empty>
         ) : (
           <OutputTable

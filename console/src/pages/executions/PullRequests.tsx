@@ -57,8 +57,8 @@ export function PullRequests({ executionId, agentExecutionId }: PullRequestsProp
         const rows = pages.flatMap(({ pullRequests }) => pullRequests);
         if (rows.length === 0) {
           return (
-            <Empty title="No pull request has been opened.">
-              <p>Those that are opened here are followed at their hosts until they are merged or closed.</p>
+            <Empty title="No pull requests have been opened.">
+              <p>Pull requests opened here are tracked until they are merged or closed.</p>
             </Empty>
           );
         }
@@ -90,7 +90,7 @@ export function PullRequests({ executionId, agentExecutionId }: PullRequestsProp
                 cell: ({ pullRequest }) => <code>{pullRequest?.fromBranch}</code>,
                 isExtra: true,
               },
-              { head: "Looked at", cell: (row) => <Seen row={row} />, isExtra: true },
+              { head: "Last checked", cell: (row) => <Seen row={row} />, isExtra: true },
             ]}
           />
         );

@@ -16,7 +16,7 @@ export function GetStarted() {
       <div className="card">
         {role === "administrator" && (
           <div className="stack">
-            <h3>Look around in sample data</h3>
+            <h3>Explore with sample data</h3>
             <p>
               Nothing has been made here yet. The server can make an organization with something to try:
               workflows to run, an agent to talk with, its changes to review, and a push to approve. Yours

@@ -69,7 +69,7 @@ export function RunnersSection({ actions }: RunnersSectionProps) {
       <Loaded reading={runners}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No runner does work yet.">
+            <Empty title="No runner is connected yet.">
               <p>
                 Runners carry out workflows and agents. Start the server with <code>--local-runner</code> for
                 the built-in one.

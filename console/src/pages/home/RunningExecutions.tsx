@@ -28,15 +28,15 @@ export function RunningExecutions() {
       title="Running executions"
       more={
         <Link to="/executions" search={{ tab: "going-on" }}>
-          All that go on
+          All running executions
         </Link>
       }
     >
       <Loaded reading={running} lines={2}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No execution goes on.">
-              <p>Start a workflow on the page Workflows.</p>
+            <Empty title="No executions are running.">
+              <p>Start a workflow on the Workflows page.</p>
             </Empty>
           ) : (
             <DataTable

@@ -31,7 +31,7 @@ export function Week() {
         <Loaded reading={failed} lines={2}>
           {({ workflowExecutions: rows }) =>
             rows.length === 0 ? (
-              <Empty title="No execution has failed." />
+              <Empty title="No executions have failed." />
             ) : (
               <NamedExecutions label="Failed executions" rows={rows} />
             )
@@ -69,8 +69,8 @@ function Days({ days }: { readonly days: readonly Day[] }) {
   const ended = succeeded + failed + stopped;
   if (ended === 0) {
     return (
-      <Empty title="No execution has ended in these days.">
-        <p>Start a workflow on the page Workflows; how it ends is counted here.</p>
+      <Empty title="No executions have ended in these days.">
+        <p>Start a workflow on the Workflows page; its outcome is counted here.</p>
       </Empty>
     );
   }

@@ -65,8 +65,8 @@ export function AuditLog({ isAdministrator }: PartProps) {
   };
   if (!isAdministrator) {
     return (
-      <Empty title="Administrators read the audit log.">
-        <p>Ask one of them for what you look for: the members are on the first tab.</p>
+      <Empty title="Only administrators can read the audit log.">
+        <p>Ask one of them for what you need. The members are on the first tab.</p>
       </Empty>
     );
   }
@@ -99,7 +99,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
       <Loaded reading={entries}>
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.entries);
-          if (rows.length === 0) return <Empty title="No entry is like this. Take a filter away." />;
+          if (rows.length === 0) return <Empty title="No entry matches. Remove a filter." />;
           return (
             <DataTable
               label="Audit log"
@@ -155,8 +155,8 @@ function ChainState() {
               changed. On the server’s machine <code>npx chartroom audit verify</code> checks all of them.
             </p>
           ) : (
-            <Empty title="The chain has no entry.">
-              <p>What is changed from now on is written here, each entry with a hash over the one before.</p>
+            <Empty title="The chain has no entries.">
+              <p>Changes are recorded here from now on, each entry with a hash of the previous one.</p>
             </Empty>
           )
         }

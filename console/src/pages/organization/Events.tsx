@@ -51,8 +51,8 @@ export function Events() {
       {received.length === 0 ? (
         <Empty title="Nothing has happened since you opened this page.">
           <p>
-            Each change of a resource that you may read appears here at once. What was before is in the audit
-            log.
+            Changes to resources that you can read appear here as they happen. For earlier changes, see the
+            audit log.
           </p>
         </Empty>
       ) : (

@@ -50,11 +50,11 @@ export function GroupMembers({
         }
       >
         <Problem error={group.error ?? remove.error} />
-        {isKept && <p className="dim">SCIM keeps this group: it is changed where the people are kept.</p>}
+        {isKept && <p className="dim">This group is managed by SCIM. Change it in your identity provider.</p>}
         <Loaded reading={members}>
           {({ pages }) => {
             const rows = pages.flatMap((page) => page.members);
-            if (rows.length === 0) return <Empty title="Nobody is in this group yet." />;
+            if (rows.length === 0) return <Empty title="This group has no members yet." />;
             return (
               <DataTable
                 label="Members of the group"

@@ -52,8 +52,8 @@ function GroupList({ organizationId, isAdministrator }: PartProps) {
           const rows = pages.flatMap((page) => page.groups);
           if (rows.length === 0) {
             return (
-              <Empty title="There is no group yet.">
-                <p>Policies and approvals name groups: those who decide, and those whose agents get tools.</p>
+              <Empty title="There are no groups yet.">
+                <p>Policies and approvals refer to groups: who decides, and whose agents get tools.</p>
               </Empty>
             );
           }
@@ -86,7 +86,7 @@ function GroupList({ organizationId, isAdministrator }: PartProps) {
                           ) : (
                             <ConfirmButton
                               label="Delete"
-                              question={`Deletes ${name} with ${memberCount} memberships. What names the group decides as if it had no member.`}
+                              question={`Deletes ${name} with ${memberCount} memberships. Policies and approvals that name the group treat it as empty.`}
                               onConfirm={() => remove.mutate({ groupId: id })}
                               isBusy={remove.isPending && remove.variables.groupId === id}
                             />

@@ -24,11 +24,11 @@ export function Invites({ organizationId, isAdministrator }: PartProps) {
         )
       }
     >
-      <Empty title="An invite brings people in by a link.">
+      <Empty title="Invite people with a link.">
         <p>
-          Anyone who has an account here and opens the link joins the organization. There is one invite at a
-          time: making another one withdraws the one before. People whom a sign-in provider or SCIM brings in
-          need none.
+          Anyone with an account here who opens the link joins the organization. There is one invite at a
+          time: a new one replaces the old one. People who come through a sign-in provider or SCIM do not need
+          one.
         </p>
       </Empty>
     </Section>
@@ -57,7 +57,7 @@ function CreateInvite({
   if (link !== "") {
     return (
       <ShownOnce
-        note="Give this link to whom it is for. It is not shown again, and an earlier one holds no more."
+        note="Send this link to the people you invite. It will not be shown again, and earlier links no longer work."
         text={link}
         what="link"
         onClose={onClose}

@@ -23,8 +23,8 @@ export function Join() {
   return (
     <Page title="Join an organization">
       {inviteId === "" ? (
-        <Empty title="This link is not whole.">
-          <p>An invite’s link goes on after the sign #. Ask the person who sent it for all of it.</p>
+        <Empty title="This link is incomplete.">
+          <p>An invite link has more text after the # sign. Ask the person who sent it for the whole link.</p>
         </Empty>
       ) : (
         <Loaded reading={summary}>
@@ -38,7 +38,7 @@ export function Join() {
                 <p role="status">You are a member of {organizationName}, and this session acts in it.</p>
               ) : join.isSuccess ? (
                 <>
-                  <p role="status">You have joined. This session goes on in its own organization.</p>
+                  <p role="status">You have joined. This session stays in its own organization.</p>
                   <div className="row">
                     <Button loading={change.isPending} onClick={() => change.mutate(organizationId)}>
                       Switch to {organizationName}

@@ -85,7 +85,7 @@ export function Members({ organizationId, isAdministrator }: PartProps) {
         )}
         <ConfirmButton
           label="Remove"
-          question={`Deletes the access tokens of ${fullName} in the organization and stops their agent runs. What they made stays.`}
+          question={`Deletes the access tokens of ${fullName} in the organization and stops their agent runs. What they created stays.`}
           onConfirm={() => remove.mutate({ organizationId, userId })}
           isBusy={remove.isPending && remove.variables.userId === userId}
         />

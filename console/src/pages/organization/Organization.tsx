@@ -65,7 +65,7 @@ export function Organization() {
       facts={
         <>
           <span>{organization?.name}</span>
-          {role === "member" && <span>You are a member: administrators change what is here.</span>}
+          {role === "member" && <span>Only administrators can change these settings.</span>}
         </>
       }
     >

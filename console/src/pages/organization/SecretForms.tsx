@@ -51,7 +51,7 @@ export function CreateSecret({
       <Problem error={create.error} />
       <TextInput
         label="Name"
-        description="Letters, digits and underscores; of a variable it is its name."
+        description="Letters, digits and underscores. For a variable, this is its name."
         required
         data-autofocus
         minLength={3}
@@ -61,7 +61,7 @@ export function CreateSecret({
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <NativeSelect
-        label="Is there as"
+        label="Available as"
         value={kind}
         onChange={(event) => setKind(event.currentTarget.value)}
         data={[
@@ -89,8 +89,8 @@ export function CreateSecret({
             nothing leaves it out, with a warning.
           </p>
           <Textarea
-            label="Hosts, one a line"
-            description="Names, with a port where that is not 443; no addresses."
+            label="Hosts, one per line"
+            description="Host names, with a port if it is not 443. No IP addresses."
             placeholder="api.example.org"
             required
             autosize
@@ -103,7 +103,7 @@ export function CreateSecret({
           />
           <TextInput
             label="Header"
-            description="The value is all of it, such as Bearer and a token."
+            description="The value is the whole header value, such as Bearer and a token."
             required
             maxLength={128}
             classNames={{ input: "mono" }}
@@ -188,8 +188,8 @@ function ValueInput({
         {...common}
         description={
           value.endsWith("\n")
-            ? "The line end that it ends with is a part of it."
-            : "All of it, with the ends of its lines."
+            ? "The final line break is part of the value."
+            : "The whole value, including line breaks."
         }
         autoComplete="off"
         autoCapitalize="off"
@@ -199,7 +199,7 @@ function ValueInput({
         onChange={(event) => onChange(event.currentTarget.value)}
       />
       <Checkbox
-        label="Show what is typed"
+        label="Reveal"
         checked={isShown}
         onChange={(event) => setIsShown(event.currentTarget.checked)}
       />

@@ -39,7 +39,7 @@ export function Secrets({ organizationId, isAdministrator }: PartProps) {
           const rows = pages.flatMap((page) => page.secrets);
           if (rows.length === 0) {
             return (
-              <Empty title="The organization has no secret yet.">
+              <Empty title="The organization has no secrets yet.">
                 <p>
                   A secret is there in every environment of the organization, as a variable or a file, or is
                   put into requests without work ever having it. Its value is never shown again, and covered
@@ -57,7 +57,7 @@ export function Secrets({ organizationId, isAdministrator }: PartProps) {
               {...moreOf(secrets)}
               columns={[
                 { head: "Name", cell: ({ name }) => <code>{name}</code> },
-                { head: "Is there as", cell: mountOf },
+                { head: "Available as", cell: mountOf },
                 { head: "Made by", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
                 { head: "Value changed", cell: ({ updatedAt }) => <Ago at={updatedAt} />, isExtra: true },
                 ...(isAdministrator

@@ -60,8 +60,8 @@ export function ServiceAccountTokens({
             const rows = pages.flatMap((page) => page.tokens);
             if (rows.length === 0) {
               return (
-                <Empty title="This service account has no token.">
-                  <p>A program needs one to act as it.</p>
+                <Empty title="This service account has no tokens.">
+                  <p>A program needs a token to act as this account.</p>
                 </Empty>
               );
             }
@@ -70,7 +70,7 @@ export function ServiceAccountTokens({
                 label="Tokens"
                 rows={rows}
                 {...moreOf(tokens)}
-                question="Whatever uses this token is refused at once."
+                question="Programs that use this token lose access at once."
                 onDelete={(serviceAccountTokenId) => remove.mutate({ serviceAccountTokenId })}
                 busyId={remove.isPending ? remove.variables.serviceAccountTokenId : undefined}
               />

@@ -62,8 +62,11 @@ function AccountList({ isAdministrator }: PartProps) {
           const rows = pages.flatMap((page) => page.serviceAccounts);
           if (rows.length === 0) {
             return (
-              <Empty title="There is no service account yet.">
-                <p>Programs act as one, and workflows run as one: what it does belongs to no person.</p>
+              <Empty title="There are no service accounts yet.">
+                <p>
+                  Programs and workflows can act as a service account, so that their work does not belong to a
+                  person.
+                </p>
               </Empty>
             );
           }
@@ -105,7 +108,7 @@ function AccountList({ isAdministrator }: PartProps) {
                         cell: ({ id, name }: (typeof rows)[number]) => (
                           <ConfirmButton
                             label="Delete"
-                            question={`Programs that act as ${name} are refused at once, and workflows that run as it do not start any more.`}
+                            question={`Programs that act as ${name} lose access at once, and workflows that run as it no longer start.`}
                             onConfirm={() => remove.mutate({ serviceAccountId: id })}
                             isBusy={remove.isPending && remove.variables.serviceAccountId === id}
                           />
@@ -163,7 +166,7 @@ function CreateAccount({ onCreated }: { readonly onCreated: () => void }) {
         ]}
       />
       <Checkbox
-        label="For SCIM: it brings people and groups in, and may do nothing else"
+        label="For SCIM: can only provision people and groups"
         checked={provisioning}
         onChange={(event) => setProvisioning(event.currentTarget.checked)}
       />

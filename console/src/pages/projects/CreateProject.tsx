@@ -26,7 +26,7 @@ export function CreateProject({ onClose }: { readonly onClose: () => void }) {
     <form className="stack" onSubmit={submit}>
       <Problem error={create.error} />
       <TextInput
-        label="Repository, as git clones it"
+        label="Repository URL"
         required
         data-autofocus
         value={remoteUri}
@@ -35,7 +35,7 @@ export function CreateProject({ onClose }: { readonly onClose: () => void }) {
       />
       <TextInput
         label="Name"
-        description="Left empty, it is that of the repository."
+        description="If empty, the name of the repository is used."
         value={name}
         maxLength={80}
         onChange={(event) => setName(event.currentTarget.value)}

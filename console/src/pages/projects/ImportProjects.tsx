@@ -59,8 +59,8 @@ export function ImportProjects({ onClose }: { readonly onClose: () => void }) {
   return (
     <form className="stack" onSubmit={(event) => void start(event)}>
       <Textarea
-        label="Repositories, one a line"
-        description="As git clones them, such as https://git.example.org/team/app.git. Empty lines and lines that begin with # are left out."
+        label="Repositories, one per line"
+        description="Clone URLs, such as https://git.example.org/team/app.git. Empty lines and lines that begin with # are ignored."
         data-autofocus
         autosize
         minRows={6}

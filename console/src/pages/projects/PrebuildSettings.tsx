@@ -63,12 +63,12 @@ export function PrebuildSettings({
     >
       {!equals(ConfigurationSchema, initial, stored) && (
         <p className="bar bar-asks" role="status">
-          Somebody has changed the prebuild configuration since you began. Saving replaces theirs.
+          Someone changed the prebuild configuration while you were editing. Saving overwrites that change.
         </p>
       )}
       <Checkbox
-        label="Make prebuilds"
-        description="Without it nothing is made, and the rest is kept for later."
+        label="Build prebuilds"
+        description="If off, no prebuilds are built; the other settings are kept."
         checked={configuration.enabled}
         onChange={(event) => set({ enabled: event.currentTarget.checked })}
       />
@@ -100,7 +100,7 @@ export function PrebuildSettings({
       <div className="field-row">
         <ChoiceField
           path="prebuild_configuration.trigger"
-          label="Made by themselves"
+          label="Schedule"
           value={daily ? String(daily.hourUtc) : ""}
           choices={HOURS}
           onChange={(hour) => {
@@ -113,7 +113,7 @@ export function PrebuildSettings({
         />
         <NumberField
           path="prebuild_configuration.timeout"
-          label="Minutes for one (empty: 60)"
+          label="Time limit in minutes (empty: 60)"
           value={timeout && durationMs(timeout) / MINUTE_MS}
           onChange={(minutes) => {
             const { timeout: _, ...rest } = configuration;
@@ -124,7 +124,7 @@ export function PrebuildSettings({
         />
       </div>
       <Checkbox
-        label="Start the editors once, too, so that they open faster later"
+        label="Warm up the editors, so that they open faster"
         checked={configuration.enableIdeWarmup}
         onChange={(event) => set({ enableIdeWarmup: event.currentTarget.checked })}
       />
@@ -134,7 +134,7 @@ export function PrebuildSettings({
             They clone with the credentials of <Who subject={executor} />.
           </>
         ) : (
-          "They clone with the credentials of who made the project."
+          "Repositories are cloned with the credentials of the project's creator."
         )}
       </p>
     </RuledForm>

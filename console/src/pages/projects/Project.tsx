@@ -67,14 +67,14 @@ export function Project() {
             made by <Who subject={metadata?.creator} />, changed <Ago at={metadata?.updatedAt} />
           </span>
           <span>used by {(usedBy?.totalSubjects ?? 0).toLocaleString()}</span>
-          {mayChange === false && <span>Who made it, and administrators, change and delete it.</span>}
+          {mayChange === false && <span>Only its creator and administrators can change or delete it.</span>}
         </>
       }
       actions={
         mayChange && (
           <ConfirmButton
             label="Delete project"
-            question="No environment can be made of it any more. Those that there are go on, and it is removed with the last of them."
+            question="No new environment can be created from it. Existing environments keep running, and the project is removed with the last one."
             disabled={isEnding}
             onConfirm={() => remove.mutate({ projectId })}
             isBusy={remove.isPending}

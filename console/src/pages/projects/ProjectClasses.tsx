@@ -9,7 +9,7 @@ import { ClassPicker } from "../../parts/pickers/ClassPicker.tsx";
 import { useClasses } from "../../parts/pickers/use-classes.ts";
 
 /** Represents the local runner of the environment's creator among ids of classes. */
-const LOCAL = { id: "local", name: "The local runner of the user who makes it" };
+const LOCAL = { id: "local", name: "The local runner of the user who creates it" };
 
 /** Maximum entries of a project (contract). */
 const MOST = 30;
@@ -44,10 +44,10 @@ export function ProjectClasses({
       <Problem error={save.error} />
       {isOther && <ChangedMeanwhile what="the classes" onShow={() => takeOver(stored)} />}
       <p className="dim lead">
-        An environment runs on the first class of the list unless another is named. Without any, each runner
-        may take it.
+        An environment uses the first class in the list unless it names another. If the list is empty, any
+        runner can run it.
       </p>
-      {entries.length === 0 && <Empty title="The project names no class." />}
+      {entries.length === 0 && <Empty title="The project lists no classes." />}
       <ol className="classes">
         {entries.map((id, at) => (
           <li key={id} className="row">

@@ -34,8 +34,8 @@ export function ProjectEditors({
       <Problem error={save.error} />
       {isOther && <ChangedMeanwhile what="the editors" onShow={() => takeOver(stored)} />}
       <Textarea
-        label="Recommended editors, one a line"
-        description="A name, and after a colon the versions that are recommended, such as code: stable, insiders. Without versions all are."
+        label="Recommended editors, one per line"
+        description="A name, optionally followed by a colon and the recommended versions, such as code: stable, insiders. Without versions, all are recommended."
         autosize
         minRows={4}
         maxRows={20}

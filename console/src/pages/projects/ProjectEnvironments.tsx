@@ -117,11 +117,11 @@ export function ProjectEnvironments({ projectId }: { readonly projectId: string 
 }
 
 function NoEnvironment({ shown }: { readonly shown: Shown }) {
-  if (shown === "yes") return <Empty title="No environment of it is archived." />;
-  if (shown === "no") return <Empty title="It has no environment that is not archived." />;
+  if (shown === "yes") return <Empty title="No environment of this project is archived." />;
+  if (shown === "no") return <Empty title="All environments of this project are archived." />;
   return (
-    <Empty title="No environment is made of it now.">
-      <p>Agents that start from the project, and workflows over it, make some.</p>
+    <Empty title="This project has no environment now.">
+      <p>Agents and workflows that use the project create environments.</p>
     </Empty>
   );
 }

@@ -158,7 +158,7 @@ function MadeBy({
   return (
     <div className="stack">
       <MemberPicker
-        label="Made by: search, then choose"
+        label="Created by: search, then choose"
         verb="Made by"
         chosen={user ? [user.id] : []}
         onChoose={({ id }) => set(id)}

@@ -96,11 +96,11 @@ export function ProjectPrebuilds({
           const rows = pages.flatMap((page) => page.prebuilds);
           if (rows.length === 0) {
             return (
-              <Empty title="There are no prebuilds of the project.">
+              <Empty title="This project has no prebuilds.">
                 <p>
                   {classIds.length > 0
-                    ? "One that is ready is what environments start from, instead of a clone of their own."
-                    : "They are made for the classes that its prebuild configuration names, and it names none."}
+                    ? "Environments start from a ready prebuild instead of cloning the repositories."
+                    : "Prebuilds are built for the classes in the prebuild configuration, which lists none."}
                 </p>
               </Empty>
             );
@@ -126,14 +126,14 @@ export function ProjectPrebuilds({
                             {isUnfinished(row) && (
                               <ConfirmButton
                                 label="Cancel"
-                                question="Its runner stops, and removes what there is of it."
+                                question="The runner stops the prebuild and removes its files."
                                 onConfirm={() => cancel.mutate({ prebuildId: row.id })}
                                 isBusy={cancel.isPending && cancel.variables.prebuildId === row.id}
                               />
                             )}
                             <ConfirmButton
                               label="Delete"
-                              question="No environment starts from it any more; those that have keep their copies."
+                              question="No new environment starts from it. Environments that already did keep their copies."
                               disabled={row.status?.phase === Phase.DELETING}
                               onConfirm={() => remove.mutate({ prebuildId: row.id })}
                               isBusy={remove.isPending && remove.variables.prebuildId === row.id}
@@ -190,8 +190,8 @@ function StartPrebuild({
     <div className="stack">
       <Problem error={start.error} />
       <p className="dim">
-        The runner of the class clones the project's repositories, as the executor of its prebuilds.
-        Environments of the class start from that once it is ready.
+        The runner of the class clones the project's repositories with the credentials of the executor. When
+        the prebuild is ready, environments of the class start from it.
       </p>
       {classes.map(([environmentClassId, name]) => (
         <Button

@@ -66,17 +66,17 @@ export function ProjectSettings({
           }
         />
         <section className="editor-part" aria-label="Files of the repository">
-          <h2>Files of the repository that say how it starts</h2>
+          <h2>Files of the repository that configure it</h2>
           <div className="field-row">
             <TextField
               path="devcontainer_file_path"
-              label="Devcontainer (empty: where it usually is)"
+              label="Devcontainer (empty: the usual path)"
               value={draft.devcontainerFilePath ?? ""}
               onChange={(devcontainerFilePath) => set({ devcontainerFilePath })}
             />
             <TextField
               path="automations_file_path"
-              label="Automations (empty: where they usually are)"
+              label="Automations (empty: the usual path)"
               value={draft.automationsFilePath ?? ""}
               onChange={(automationsFilePath) => set({ automationsFilePath })}
             />
@@ -96,9 +96,9 @@ function Sources({
 }) {
   return (
     <section className="editor-part" aria-label="Sources">
-      <h2>What its environments are filled with</h2>
+      <h2>Contents of its environments</h2>
       <PartBreach path="initializer.specs" />
-      {specs.length === 0 && <p className="dim">Nothing: they start blank.</p>}
+      {specs.length === 0 && <p className="dim">None: they start empty.</p>}
       {specs.map((source, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: sources have no ids, and their fields are all controlled
         <fieldset key={at} className="part">

@@ -64,11 +64,10 @@ export function Projects() {
         {({ pages }) => {
           const rows = pages.flatMap(({ projects }) => projects);
           if (rows.length === 0) {
-            if (countFilters(address) > 0)
-              return <Empty title="No project is like this. Take a filter away." />;
+            if (countFilters(address) > 0) return <Empty title="No project matches. Remove a filter." />;
             return q === "" ? (
-              <Empty title="There is no project yet.">
-                <p>A project says how environments start: from which repository, and on which machines.</p>
+              <Empty title="There are no projects yet.">
+                <p>A project defines how environments start: from which repository and on which machines.</p>
               </Empty>
             ) : (
               <Empty title={`No project has “${q}” in its name or its repository.`} />

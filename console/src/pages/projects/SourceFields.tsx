@@ -74,14 +74,14 @@ function GitFields({
     <>
       <TextField
         path={`${path}.remote_uri`}
-        label="Repository, as git clones it"
+        label="Repository URL"
         value={git.remoteUri}
         onChange={(remoteUri) => onChange({ ...git, remoteUri })}
       />
       <div className="field-row">
         <ChoiceField
           path={`${path}.target_mode`}
-          label="What is checked out"
+          label="Checkout"
           value={value}
           choices={TARGETS.map(([value, label]) => [value, label] as const)}
           onChange={(chosen) => {
@@ -107,7 +107,7 @@ function GitFields({
         />
         <TextField
           path={`${path}.upstream_remote_uri`}
-          label="Repository that it is a fork of"
+          label="Upstream repository (if it is a fork)"
           value={git.upstreamRemoteUri}
           onChange={(upstreamRemoteUri) => onChange({ ...git, upstreamRemoteUri })}
         />

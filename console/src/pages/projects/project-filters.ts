@@ -29,7 +29,7 @@ export const ORDERS = {
 /** The kinds of runners by their names in the address. */
 export const RUNNER_KINDS = {
   remote: ["Runners of the organization", RunnerKind.REMOTE],
-  local: ["Local runners of their users", RunnerKind.LOCAL_CONFIGURATION],
+  local: ["Their users' local runners", RunnerKind.LOCAL_CONFIGURATION],
 } as const;
 
 const isOneOf = <T extends object>(all: T, name: string): name is keyof T & string =>

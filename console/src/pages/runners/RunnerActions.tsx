@@ -27,7 +27,7 @@ export function RunnerActions({ runner: { runnerId, spec } }: { readonly runner:
         </Button>
         <ConfirmButton
           label="Delete"
-          question="Deletes it with its classes and tokens. Its actions begin again on another runner. The server refuses it while environments are on the runner."
+          question="Deletes the runner with its classes and tokens. Its actions start again on another runner. You cannot delete a runner that still has environments."
           onConfirm={() => remove.mutate({ runnerId })}
           isBusy={remove.isPending}
         />

@@ -21,7 +21,7 @@ export function Runners() {
   return (
     <Page
       title="Runners"
-      facts={isAdministrator === false && <span>You are a member: administrators create runners.</span>}
+      facts={isAdministrator === false && <span>Only administrators can create runners.</span>}
       actions={
         isAdministrator && (
           <Button size="xs" leftSection={<Icon name="plus" size={14} />} onClick={dialog.open}>
@@ -59,7 +59,7 @@ function CreateRunner({ onClose }: { readonly onClose: () => void }) {
   if (command !== "") {
     return (
       <ShownOnce
-        note="Run this on the runner's machine, in a folder of Chartroom. The token in it holds once, for 24 hours."
+        note="Run this on the runner's machine, in a Chartroom folder. Its token can be used once, within 24 hours."
         text={command}
         what="command"
         onClose={onClose}

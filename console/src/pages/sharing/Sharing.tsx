@@ -41,14 +41,14 @@ export function Sharing({ resourceType, resourceId, use }: SharingProps) {
   return (
     <Section title="Shared with">
       <p className="dim lead">
-        Administrators and who made it may do everything. The members of a group may read it, use it ({use}),
-        or administer it: change, delete and share it as well.
+        Administrators and the creator can do everything. Members of a group can read it, use it ({use}), or
+        administer it, which includes changing, deleting and sharing it.
       </p>
       <Problem error={change.error ?? remove.error} />
       <Loaded reading={shares}>
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.roleAssignments);
-          if (rows.length === 0) return <Empty title="It is shared with no group." />;
+          if (rows.length === 0) return <Empty title="It is not shared with any group." />;
           return (
             <DataTable
               label="Shared with"
@@ -85,7 +85,7 @@ export function Sharing({ resourceType, resourceId, use }: SharingProps) {
                   cell: ({ id }) => (
                     <ConfirmButton
                       label="End sharing"
-                      question="What the group's members may do by it they lose at once."
+                      question="The group's members lose this access at once."
                       onConfirm={() => remove.mutate({ roleAssignmentId: id })}
                       isBusy={remove.isPending && remove.variables.roleAssignmentId === id}
                     />
@@ -116,7 +116,7 @@ function Share({
   return (
     <section className="stack share" aria-label="Share with another group">
       <NativeSelect
-        label="Share with another group, as what"
+        label="Role for another group"
         size="xs"
         value={String(role)}
         onChange={(event) => setRole(Number(event.currentTarget.value))}

@@ -29,7 +29,7 @@ export function CreateToken({ offersReadOnly = false, onCreate, onClose }: Creat
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   if (token !== "") {
-    const note = "Copy the token now: it is not shown again.";
+    const note = "Copy the token now. It will not be shown again.";
     return <ShownOnce note={note} text={token} what="token" onClose={onClose} />;
   }
   const submit = async (event: FormEvent) => {
@@ -61,7 +61,7 @@ export function CreateToken({ offersReadOnly = false, onCreate, onClose }: Creat
       />
       {offersReadOnly && (
         <Checkbox
-          label="Read-only: it may look, and change nothing"
+          label="Read-only: can read, but not change anything"
           checked={readOnly}
           onChange={(event) => setReadOnly(event.currentTarget.checked)}
         />

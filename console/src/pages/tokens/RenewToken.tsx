@@ -36,9 +36,9 @@ export function RenewToken({ personalAccessTokenId, expiresAt, onRenewed, onClos
       }}
     >
       <Problem error={renew.error} />
-      <p>Whatever uses the token goes on with the same value.</p>
+      <p>Programs that use the token keep working: its value does not change.</p>
       <NativeSelect
-        label="Valid from now on for"
+        label="Valid for"
         data-autofocus
         value={String(days)}
         onChange={(event) => setDays(Number(event.currentTarget.value))}

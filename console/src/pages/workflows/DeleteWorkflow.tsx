@@ -34,14 +34,14 @@ export function DeleteWorkflow({ workflow, onClose, onDone }: DeleteWorkflowProp
   });
   const count = data?.workflowExecutions.length ?? 0;
   const going = `${count}${data?.pagination?.nextToken ? "+" : ""} ${count === 1 ? "execution" : "executions"}`;
-  const [goesOn, haveEnded] = count === 1 ? ["goes on", "has ended"] : ["go on", "have ended"];
+  const [goesOn, haveEnded] = count === 1 ? ["is running", "has ended"] : ["are running", "have ended"];
   return (
     <Dialog title="Delete workflow" onClose={onClose}>
       <div className="stack">
         <Problem error={remove.error} />
         <p>
           Deletes “{workflow.metadata?.name}” with all its executions, their logs and their outputs.{" "}
-          {count > 0 && !force && `It goes once the ${going} of it that ${goesOn} ${haveEnded}.`}
+          {count > 0 && !force && `It is deleted once the ${going} that ${goesOn} ${haveEnded}.`}
           {count > 0 && force && `Cancels ${going} first.`}
         </p>
         {count > 0 && (

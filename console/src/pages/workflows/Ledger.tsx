@@ -87,10 +87,13 @@ export function Ledger({ workflowId }: { readonly workflowId: string }) {
           const rows = pages.flatMap(({ triggerEvents }) => triggerEvents);
           if (rows.length === 0) {
             if (verdict !== Verdict.UNSPECIFIED)
-              return <Empty title="Nothing has come to this. Choose another verdict." />;
+              return <Empty title="No events with this verdict. Choose another one." />;
             return (
-              <Empty title="Nothing has arrived.">
-                <p>Deliveries, instants and starts by hand are kept here for 30 days, refused ones too.</p>
+              <Empty title="No events yet.">
+                <p>
+                  Webhook deliveries, scheduled starts and manual starts are kept here for 30 days, including
+                  rejected ones.
+                </p>
               </Empty>
             );
           }

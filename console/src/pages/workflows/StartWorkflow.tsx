@@ -54,8 +54,8 @@ export function StartWorkflow({
             description={[
               description,
               defaultValue === undefined
-                ? "It has no default."
-                : values[key] === undefined && "Left alone, it is the default.",
+                ? "No default."
+                : values[key] === undefined && "If unchanged, the default is used.",
             ]
               .filter(Boolean)
               .join(" ")}
@@ -75,7 +75,7 @@ export function StartWorkflow({
             onChange={(event) => setIsElsewhere(event.currentTarget.checked)}
           />
         ) : (
-          <p className="dim">It has no trigger for starts by hand: say where this execution runs.</p>
+          <p className="dim">The workflow has no manual trigger, so choose where this execution runs.</p>
         )}
         {isElsewhere && (
           <ContextFields path="context_override" context={context} onChange={setContext} isOfEvent={false} />

@@ -99,7 +99,7 @@ function Deeds({ workflow }: { readonly workflow: WorkflowMessage }) {
       </Button>
       <Menu width={200}>
         <Menu.Target>
-          <Button variant="default" size="xs" px={8} aria-label="More to do with this workflow">
+          <Button variant="default" size="xs" px={8} aria-label="More actions for this workflow">
             <Icon name="more" />
           </Button>
         </Menu.Target>

@@ -29,8 +29,8 @@ export function WorkflowExecutions({ workflowId }: { readonly workflowId: string
         const rows = pages.flatMap(({ workflowExecutions }) => workflowExecutions);
         if (rows.length === 0) {
           return (
-            <Empty title="The workflow has not been started yet.">
-              <p>Start it above, or let its triggers start it.</p>
+            <Empty title="This workflow has no executions yet.">
+              <p>Start it above, or wait for a trigger.</p>
             </Empty>
           );
         }

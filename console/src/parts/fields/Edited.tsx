@@ -36,8 +36,7 @@ export function ChangedMeanwhile({
 }) {
   return (
     <div className="bar bar-asks row" role="status">
-      Somebody has changed {what} since you began. Only what you have changed is saved, in place of what they
-      have made of it.
+      Someone changed {what} while you were editing. Saving overwrites only the fields that you changed.
       {onShow && (
         <Button variant="default" size="compact-xs" onClick={onShow}>
           Show what is saved

@@ -32,7 +32,7 @@ export function ClassPicker({
       hasMore={free.length > FOUND}
       error={classes.error}
       disabled={disabled}
-      none={search === "" ? "There is no other class." : "No other class has that in its name."}
+      none={search === "" ? "There is no other class." : "No other class has a matching name."}
       onChoose={({ id }) => onChoose(id)}
     />
   );

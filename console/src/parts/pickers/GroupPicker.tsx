@@ -36,7 +36,7 @@ export function GroupPicker({ chosen = [], filter = {}, ...props }: GroupPickerP
       found={found?.slice(0, FOUND)}
       hasMore={!!data?.pagination?.nextToken || (found?.length ?? 0) > FOUND}
       error={error}
-      none={typed.search === "" ? "There is no other group." : "No other group has that in its name."}
+      none={typed.search === "" ? "There is no other group." : "No other group has a matching name."}
     />
   );
 }

@@ -39,7 +39,7 @@ export function MemberPicker({ chosen = [], ...props }: MemberPickerProps) {
       found={found?.slice(0, FOUND)}
       hasMore={!!data?.pagination?.nextToken || (found?.length ?? 0) > FOUND}
       error={error}
-      none={typed.search === "" ? "There is nobody else." : "Nobody else has that in their name or address."}
+      none={typed.search === "" ? "There is nobody else." : "Nobody else has a matching name or address."}
     />
   );
 }

@@ -33,7 +33,7 @@ export function ProjectPicker({ chosen = [], ...props }: ProjectPickerProps) {
       found={found?.slice(0, FOUND)}
       hasMore={!!data?.pagination?.nextToken || (found?.length ?? 0) > FOUND}
       error={error}
-      none={typed.search === "" ? "There is no other project." : "No other project has that in its name."}
+      none={typed.search === "" ? "There is no other project." : "No other project has a matching name."}
     />
   );
 }

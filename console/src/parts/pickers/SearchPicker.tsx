@@ -78,7 +78,7 @@ export function SearchPicker({
           </Button>
         ))}
         <span className="dim small" role="status">
-          {hasMore ? "There are more: type more of the name." : found?.length === 0 ? none : ""}
+          {hasMore ? "There are more matches: type more of the name." : found?.length === 0 ? none : ""}
         </span>
       </div>
     </div>

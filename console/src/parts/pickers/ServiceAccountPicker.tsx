@@ -26,7 +26,7 @@ export function ServiceAccountPicker(props: ServiceAccountPickerProps) {
       found={data?.serviceAccounts}
       hasMore={!!data?.pagination?.nextToken}
       error={error}
-      none={typed.search === "" ? "There is no service account." : "No service account has that in its name."}
+      none={typed.search === "" ? "There is no service account." : "No service account has a matching name."}
     />
   );
 }

@@ -131,8 +131,8 @@ export function Composer({ runId, isStopped }: ComposerProps) {
       />
       {!areKept && (
         <p className="bar bar-asks" role="status">
-          The images are too large for this tab to keep: a reload of the page loses them, unless they are sent
-          before. The text stays.
+          The images are too large for this tab to keep: if you reload the page before sending, they are lost.
+          The text is kept.
         </p>
       )}
       <div className="row composer-foot">
@@ -144,11 +144,11 @@ export function Composer({ runId, isStopped }: ComposerProps) {
             value={String(mode)}
             onChange={(event) => setMode(Number(event.currentTarget.value))}
             data={[
-              { value: String(AgentMode.UNSPECIFIED), label: "Mode as before" },
+              { value: String(AgentMode.UNSPECIFIED), label: "Same mode as before" },
               ...MODES.map(([value, label]) => ({ value: String(value), label })),
             ]}
           />
-          <span className="dim small extra">Ctrl Enter sends it.</span>
+          <span className="dim small extra">Ctrl+Enter sends it.</span>
         </span>
         <Button type="submit" size="xs" loading={isBusy} disabled={isEmpty}>
           {isStopped ? "Resume" : "Send"}

@@ -79,8 +79,8 @@ export function ConversationView({ run, blocks, inputs, isStopped }: Conversatio
           )}
           <Items items={shown} from={hidden} firstNew={firstNew} isStopped={isStopped} />
           {items.length === 0 && !isWorking && asked.length === 0 && (
-            <Empty title="Nothing has been said yet.">
-              <p>{isStopped ? "The run ended before it began." : "Send the agent a message below."}</p>
+            <Empty title="No messages yet.">
+              <p>{isStopped ? "The run ended before it started." : "Send the agent a message below."}</p>
             </Empty>
           )}
           {isWorking && (

@@ -46,16 +46,16 @@ export function ForkEarlier({ runId, onClose }: { readonly runId: string; readon
         <Problem error={blocks.error} onRetry={() => void fetchNextPage()} />
         <Problem error={fork.error} />
         <p className="dim">
-          The new run knows the conversation up to the end of the turn. The files are those of the environment
-          as they are now.
+          The new run knows the conversation up to the end of the turn. It sees the environment's files as
+          they are now.
         </p>
         {hasNextPage && !isError && (
           <p className="dim" role="status">
-            Reads the conversation.
+            Loading the conversation …
           </p>
         )}
         {blocks.isSuccess && !hasNextPage && turns.length === 0 && (
-          <Empty title="There is no earlier turn." />
+          <Empty title="There are no earlier turns." />
         )}
         {turns.map(({ sequence, end }, at) => (
           <div key={String(sequence)} className="row">

@@ -14,12 +14,12 @@ import { State, type Tone } from "../../../parts/State.tsx";
 
 const STATES: Readonly<Record<Status, readonly [Tone, string]>> = {
   [Status.UNSPECIFIED]: ["waiting", "Unknown"],
-  [Status.ACTIVE]: ["running", "Worked towards"],
+  [Status.ACTIVE]: ["running", "In progress"],
   [Status.PAUSED]: ["waiting", "Paused"],
   [Status.COMPLETED]: ["done", "Reached"],
-  [Status.BUDGET_EXHAUSTED]: ["failed", "Its budget is used up"],
+  [Status.BUDGET_EXHAUSTED]: ["failed", "Budget exhausted"],
   [Status.BLOCKED]: ["asks", "Needs help"],
-  [Status.USAGE_LIMITED]: ["waiting", "Waits for the model's provider"],
+  [Status.USAGE_LIMITED]: ["waiting", "Waiting for the model provider"],
 };
 
 type Change = NonNullable<MessageInitShape<typeof AgentControlInput_GoalSchema>["action"]>;
@@ -92,7 +92,7 @@ export function SetGoal({ run, onClose }: GoalProps & { readonly onClose: () => 
       >
         <Problem error={error} />
         <Textarea
-          label="What is to be reached"
+          label="Objective"
           required
           autosize
           minRows={3}

@@ -29,9 +29,9 @@ export function LostTurn({ run, revision }: LostTurnProps) {
   return (
     <section className="bar bar-asks" aria-label="Lost turn">
       <p>
-        A turn was lost with its runner, <Ago at={lost.lostAt} />.{" "}
-        {lost.holdsQueue && "What waits is not delivered until somebody decides. "}
-        {phase === Phase.RUNNING && "It can be asked for again once the present turn has ended."}
+        A turn was lost when its runner disconnected, <Ago at={lost.lostAt} />.{" "}
+        {lost.holdsQueue && "Queued messages are not delivered until someone decides. "}
+        {phase === Phase.RUNNING && "You can retry it when the current turn has ended."}
       </p>
       <Problem error={send.error} />
       <div className="row">
@@ -43,7 +43,7 @@ export function LostTurn({ run, revision }: LostTurnProps) {
           Try again
         </Button>
         <Button variant="default" size="xs" disabled={send.isPending} onClick={() => decide("goOn")}>
-          Go on without it
+          Continue without it
         </Button>
       </div>
     </section>

@@ -38,14 +38,16 @@ export function Network({ environmentId }: { readonly environmentId: string }) {
             const rows = pages.flatMap((page) => page.connections);
             if (rows.length === 0) {
               return (
-                <Empty title="No connection was asked for.">
-                  <p>Where a sandbox keeps the run in, each host that its commands ask for appears here.</p>
+                <Empty title="No connections yet.">
+                  <p>If the run is sandboxed, the hosts that its commands try to reach appear here.</p>
                 </Empty>
               );
             }
             return (
               <>
-                {pages[0]?.leftOut && <p className="dim">There were more than are kept.</p>}
+                {pages[0]?.leftOut && (
+                  <p className="dim">Some connections are not shown: there were more than are kept.</p>
+                )}
                 <DataTable
                   label="Connections"
                   rows={rows}

@@ -48,8 +48,8 @@ export function Queue({ runId, queue, revision }: QueueProps) {
     <section className="queue" aria-label="Queue">
       {isChanged ? (
         <p className="bar bar-asks" role="alert">
-          Somebody changed the queue, or a message was delivered, since you saw it. Nothing was done: this is
-          how it is now.
+          The queue changed before your action: someone edited it, or a message was delivered. Nothing was
+          done. This is the current queue.
         </p>
       ) : (
         <Problem error={send.error} />

@@ -52,7 +52,7 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
           {!isStopped && (
             <ConfirmButton
               label="Stop run"
-              question="Ends the agent's program. What it changed stays, and the run can be resumed with a message."
+              question="Stops the agent's program. Its changes stay, and you can resume the run with a message."
               onConfirm={() => stop.mutate({ agentExecutionId: runId })}
               isBusy={stop.isPending}
             />
@@ -65,7 +65,7 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
       {run.status?.warningMessage && <p className="bar bar-asks">{run.status.warningMessage}</p>}
       {state === "behind" && !isStopped && (
         <p className="bar late" role="status">
-          This page may be behind: it waits for the run's stream.
+          This page may be out of date: it is waiting for the run's stream.
         </p>
       )}
       <TabLinks
@@ -84,7 +84,7 @@ function RunPage({ runId, tab }: { readonly runId: string; readonly tab: string 
         <ConversationView run={run} blocks={blocks} inputs={inputs} isStopped={isStopped} />
       ) : !environmentId ? (
         <Empty title="The run has no environment yet.">
-          <p>What it changes and which hosts it reaches appears here.</p>
+          <p>The files it changes and the hosts it reaches will appear here.</p>
         </Empty>
       ) : tab === "network" ? (
         <Network environmentId={environmentId} />
@@ -124,7 +124,7 @@ function Facts({ run: { metadata, spec } }: { readonly run: AgentExecution }) {
       )}
       {metadata?.resumedFrom && (
         <Link to="/agents/$runId" params={{ runId: metadata.resumedFrom }}>
-          goes on with an earlier run
+          continues an earlier run
         </Link>
       )}
       {metadata?.trace && (

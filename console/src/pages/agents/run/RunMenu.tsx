@@ -39,7 +39,7 @@ export function RunMenu({ run, isStopped }: { readonly run: AgentExecution; read
             size="xs"
             px={8}
             loading={fork.isPending}
-            aria-label="More to do with this run"
+            aria-label="More actions for this run"
           >
             <Icon name="more" />
           </Button>

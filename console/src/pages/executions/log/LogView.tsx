@@ -84,7 +84,7 @@ export function LogView({ actionId, stepIndex, attempt, fileName, isOver }: LogV
           </span>
         )}
         <span className="log-deeds">
-          {state === "behind" && <span className="dim small late">Waits for the server …</span>}
+          {state === "behind" && <span className="dim small late">Waiting for the server …</span>}
           {!isOver && (
             <Checkbox
               size="xs"

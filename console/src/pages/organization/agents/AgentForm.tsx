@@ -98,14 +98,14 @@ export function AgentForm({
         onChange={(event) => setDescription(event.currentTarget.value)}
       />
       <NativeSelect
-        label="How its program speaks"
+        label="Protocol"
         data={KINDS}
         value={String(kind)}
         onChange={(event) => setKind(Number(event.currentTarget.value))}
       />
       <TextInput
         label="Program"
-        description="A name that the runner finds, or a path. It is run as it is, without a shell."
+        description="A name that the runner can find, or a path. It runs without a shell."
         required
         maxLength={4096}
         classNames={{ input: "mono" }}
@@ -113,7 +113,7 @@ export function AgentForm({
         onChange={(event) => setCommand(event.currentTarget.value)}
       />
       <Textarea
-        label="Arguments, one a line"
+        label="Arguments, one per line"
         autosize
         minRows={2}
         maxRows={8}
@@ -123,8 +123,8 @@ export function AgentForm({
         onChange={(event) => setWords(event.currentTarget.value)}
       />
       <Textarea
-        label="Environment variables, one NAME=value a line"
-        description="Every member can read them: a secret belongs on the tab Secrets, mounted as a variable."
+        label="Environment variables, one NAME=value per line"
+        description="Every member can read these. Put secrets on the Secrets tab and mount them as variables."
         autosize
         minRows={2}
         maxRows={8}
@@ -134,7 +134,7 @@ export function AgentForm({
         onChange={(event) => setVariables(event.currentTarget.value)}
       />
       <Checkbox
-        label="Takes model settings"
+        label="Accepts model settings"
         checked={takesSettings}
         onChange={(event) => setTakesSettings(event.currentTarget.checked)}
       />

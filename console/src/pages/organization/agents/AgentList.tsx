@@ -42,10 +42,10 @@ export function AgentList({ isAdministrator }: PartProps) {
             const rows = pages.flatMap((page) => page.agents);
             if (rows.length === 0) {
               return (
-                <Empty title="There is no agent yet.">
+                <Empty title="There are no agents yet.">
                   <p>
-                    The operator registers one on the server’s machine, with one of the commands below.
-                    Administrators define one here, once the operator of a runner allows it.
+                    The operator can register one on the server’s machine with a command below. Administrators
+                    can define one here if the operator of a runner allows it.
                   </p>
                 </Empty>
               );
@@ -103,7 +103,7 @@ export function AgentList({ isAdministrator }: PartProps) {
                                 </DialogButton>
                                 <ConfirmButton
                                   label="Delete"
-                                  question={`Deletes ${agent.name}. Runs that have begun go on; those that have not will fail.`}
+                                  question={`Deletes ${agent.name}. Runs that have started continue; runs that have not will fail.`}
                                   onConfirm={() => remove.mutate({ agentId: agent.id })}
                                   isBusy={remove.isPending && remove.variables.agentId === agent.id}
                                 />
@@ -118,12 +118,12 @@ export function AgentList({ isAdministrator }: PartProps) {
           }}
         </Loaded>
       </Section>
-      <Section title="Who adds agents">
+      <Section title="Adding agents">
         <p className="dim lead">
-          An agent is a program on the machines of runners. Administrators define one above, for the runners
-          whose operators started them with <code>--allow-api-agents</code>. For all runners the operator
-          registers one on the server’s machine, in its folder: a program that is known by a name below, or
-          any other with <code>--command</code>.
+          An agent is a program on the machines of runners. Administrators can define one above for runners
+          that were started with <code>--allow-api-agents</code>. For all runners the operator registers one
+          on the server’s machine, in its folder: a program that is known by a name below, or any other with{" "}
+          <code>--command</code>.
         </p>
         <pre className="code">npx chartroom agent add Coder --preset NAME</pre>
       </Section>

@@ -18,7 +18,7 @@ export function Presets() {
       <Loaded reading={{ ...presets, refetch: () => window.location.reload() }} lines={2}>
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No program is known by a name.">
+            <Empty title="There are no presets.">
               <p>
                 Register one with <code>--command</code> and what it speaks with <code>--form</code>.
               </p>

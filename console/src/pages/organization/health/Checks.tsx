@@ -7,22 +7,22 @@ import { State } from "../../../parts/State.tsx";
 
 /** Labels of the readiness checks, and what to do about each, as in docs/operations.md. */
 const PARTS: Readonly<Record<string, readonly [label: string, advice: string]>> = {
-  draining: ["Accepts calls", "Nothing, if it is meant to stop: send callers to another server."],
+  draining: ["Accepts calls", "None if it is meant to stop. Send callers to another server."],
   database: [
     "Database takes changes",
-    "Do what the sentence says. Reads may go on; the server is ready by itself within about a second.",
+    "Follow the message. Reads may still work. The server becomes ready about a second after the problem is solved.",
   ],
   disk: [
     "Disk of the data folder",
-    "Free some of it, or make it larger. Changes go on until it is full. Backups next to the database and retention are what to look at first.",
+    "Free some space or enlarge the disk. Changes still work until it is full. Check backups next to the database and retention first.",
   ],
   keys: [
     "Key file",
-    "Put back the file that it was. The server goes on with the keys that it holds, and would not start again.",
+    "Restore the original file. The server keeps using the keys in memory, but could not start again.",
   ],
   "audit export": [
     "Export of the audit trail",
-    "Look at the target, and at the log, which says why it fails. The rows wait in the data until it confirms them.",
+    "Check the target and the log, which says why the export fails. Rows stay in the database until the target confirms them.",
   ],
 };
 
@@ -70,7 +70,7 @@ export function Warnings({ readiness }: { readonly readiness: ReturnType<typeof 
       <Loaded reading={readiness} lines={1}>
         {({ warnings = [] }) =>
           warnings.length === 0 ? (
-            <Empty title="The server warns of nothing." />
+            <Empty title="There are no warnings." />
           ) : (
             <DataTable
               label="Warnings"

@@ -32,8 +32,8 @@ const CHARTS: readonly { readonly label: string; readonly unit: string; readonly
       label: "Work for runners",
       unit: "{item}",
       of: [
-        ["waits", "asks", "chartroom_work_items", "queued"],
-        ["goes on", "running", "chartroom_work_items", "leased"],
+        ["waiting", "asks", "chartroom_work_items", "queued"],
+        ["running", "running", "chartroom_work_items", "leased"],
       ],
     },
   ];
@@ -91,7 +91,7 @@ export function Curves({ health, readAt }: { readonly health: Health; readonly r
   return (
     <Section title="Since this page was opened">
       {readings.length < 2 || charts.length === 0 ? (
-        <Empty title="The curves begin with the second reading of the figures." />
+        <Empty title="The charts start with the second reading." />
       ) : (
         <div className="charts">
           {charts.map(({ label, unit, curves }) => (

@@ -34,7 +34,7 @@ export function ServerHealth({ organizationId, isAdministrator }: PartProps) {
   const readiness = useReadiness(AGAIN_MS);
   if (health.error && ConnectError.from(health.error).code === Code.PermissionDenied) {
     return (
-      <Empty title="Administrators read the health of the server.">
+      <Empty title="Only administrators can read the health of the server.">
         <p>
           Whether it is ready is on <Link to="/runners">Runners</Link>.
         </p>
@@ -98,7 +98,7 @@ function Figures({ health: { server, organization } }: { readonly health: GetSer
     <>
       <Section title="Export of the audit trail">
         {lags.length === 0 ? (
-          <Empty title="The server exports the audit trail nowhere.">
+          <Empty title="The audit trail is not exported.">
             <p>
               Started with <code>--audit-file</code> or <code>--audit-otlp-endpoint</code>, it writes the
               audit trail elsewhere as it grows.
@@ -112,7 +112,7 @@ function Figures({ health: { server, organization } }: { readonly health: GetSer
             columns={[
               { head: "Target", cell: ({ target }) => target },
               { head: "Not confirmed", cell: ({ rows }) => rows, isNumeric: true },
-              { head: "Oldest waits", cell: ({ oldest }) => oldest, isNumeric: true },
+              { head: "Oldest unconfirmed", cell: ({ oldest }) => oldest, isNumeric: true },
             ]}
           />
         )}
@@ -124,7 +124,7 @@ function Figures({ health: { server, organization } }: { readonly health: GetSer
         summary={
           <>
             <Icon name="right" />
-            All figures, by the names of their metrics
+            All figures, by metric name
           </>
         }
       >
@@ -154,7 +154,7 @@ function FigureTable({ title, rows }: { readonly title: string; readonly rows: r
   return (
     <Section title={title}>
       {rows.length === 0 ? (
-        <Empty title="The server could read none of these figures. It tries again by itself." />
+        <Empty title="The server could not read these figures. It will try again." />
       ) : (
         <DataTable
           label={title}

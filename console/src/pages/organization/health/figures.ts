@@ -14,15 +14,15 @@ export const WORK: readonly Wording[] = [
   ["chartroom_agent_executions_open", "Open agent runs", "sum"],
   ["chartroom_approvals_open", "Open approvals", "sum"],
   ["chartroom_event_subscriptions", "Webhooks", "sum"],
-  ["chartroom_event_deliveries_pending", "Events that wait for webhooks", "sum"],
-  ["chartroom_event_deliveries_oldest_age", "Oldest event that waits for a webhook", "max"],
+  ["chartroom_event_deliveries_pending", "Events waiting for webhooks", "sum"],
+  ["chartroom_event_deliveries_oldest_age", "Oldest event waiting for a webhook", "max"],
   ["chartroom_environments", "Environments", "sum"],
-  ["chartroom_tokens_ending", "Tokens that end within 7 days", "sum"],
+  ["chartroom_tokens_ending", "Tokens expiring within 7 days", "sum"],
 ];
 
 /** Figures that show whether the server is slow or full. */
 export const SERVER: readonly Wording[] = [
-  ["chartroom_commit_duration_p50", "Half of all commits take at most", "max"],
+  ["chartroom_commit_duration_p50", "Median commit time", "max"],
   ["chartroom_commit_duration_p99", "99 of 100 commits take at most", "max"],
   ["chartroom_lock_wait_duration_p99", "99 of 100 waits for locks take at most", "max"],
   ["nodejs_eventloop_utilization", "The event loop works", "max"],
@@ -30,10 +30,10 @@ export const SERVER: readonly Wording[] = [
   ["chartroom_database_size", "Database", "sum"],
   ["process_memory_usage", "Memory of the process", "sum"],
   ["process_cpu_time_total", "Processor time since the start", "sum"],
-  ["http_server_active_requests", "Requests that are being answered", "sum"],
+  ["http_server_active_requests", "Requests in progress", "sum"],
   ["chartroom_streams_open", "Open streams of clients", "sum"],
-  ["chartroom_limit_refusals_total", "Refused past a limit since the start", "sum"],
-  ["chartroom_backup_age", "Age of the newest good copy of the data", "max"],
+  ["chartroom_limit_refusals_total", "Rejected over a limit since the start", "sum"],
+  ["chartroom_backup_age", "Age of the newest good backup", "max"],
 ];
 
 /** A figure as the page shows it. */

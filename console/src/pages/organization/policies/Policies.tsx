@@ -145,7 +145,7 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
           <Problem error={preview.error ?? update.error} />
           {others.length > 0 && (
             <div className="bar bar-asks" role="status">
-              Somebody has changed this since you began, and saving replaces theirs:
+              Someone changed this while you were editing. Saving overwrites that change:
               <ul>
                 {others.map(({ path, label }) => (
                   <li key={path}>
@@ -169,18 +169,18 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
                     preview.reset();
                   }}
                 >
-                  Go on editing
+                  Continue editing
                 </Button>
               </div>
             </>
           ) : (
             <div className="row">
               <Button type="submit" loading={preview.isPending}>
-                Show what it does
+                Preview the effects
               </Button>
               <ConfirmButton
                 label="Discard"
-                question={`Forgets what you have changed in ${changed.length === 1 ? "this field" : `these ${changed.length} fields`}.`}
+                question={`Discards your changes to ${changed.length === 1 ? "this field" : `these ${changed.length} fields`}.`}
                 size="sm"
                 onConfirm={forget}
               />

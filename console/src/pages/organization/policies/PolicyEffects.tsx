@@ -22,7 +22,7 @@ export function PolicyEffects({ preview }: { readonly preview: PreviewOrganizati
   return (
     <div className="stack" role="status">
       {preview.effects.length === 0 ? (
-        <State tone="done" word="Nothing that is there now would be refused, archived, deleted or removed." />
+        <State tone="done" word="Nothing that exists now would be refused, archived, deleted or removed." />
       ) : (
         preview.effects.map((effect) => (
           <div key={[effect.fieldPath, effect.operation, effect.resourceType].join(" ")}>
@@ -43,8 +43,8 @@ export function PolicyEffects({ preview }: { readonly preview: PreviewOrganizati
       )}
       {!preview.complete && (
         <p className="dim">
-          There is more than was looked at, and these numbers are too small: of each kind the first thousand
-          were looked at, of what retention removes the oldest 20,000.
+          Not everything was examined, so these numbers are too small: only the first thousand of each kind,
+          and the oldest 20,000 that retention removes.
         </p>
       )}
     </div>

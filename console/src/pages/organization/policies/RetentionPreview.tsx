@@ -21,8 +21,8 @@ export function RetentionPreview({ organizationId }: { readonly organizationId: 
     <Section title="What retention removes now">
       <div className="stack">
         <p className="dim lead">
-          Once an hour the server removes for good what is past what is kept. What is still needed stays, such
-          as an execution in which an approval is open.
+          Once an hour, the server permanently removes data past its retention. Data that is still needed
+          stays, such as an execution with an open approval.
         </p>
         <div className="row">
           <Button
@@ -31,11 +31,11 @@ export function RetentionPreview({ organizationId }: { readonly organizationId: 
             loading={preview.isPending}
             onClick={() => preview.mutate({ organizationId })}
           >
-            Count what goes
+            Count
           </Button>
           <span className="dim" role="status">
-            {preview.isPending && "The server counts; nothing is removed by it."}
-            {preview.isSuccess && "Counted; nothing was removed by it."}
+            {preview.isPending && "Counting. Nothing is removed."}
+            {preview.isSuccess && "Counted. Nothing was removed."}
           </span>
           {preview.isSuccess && (
             <span className="dim small">
@@ -48,8 +48,8 @@ export function RetentionPreview({ organizationId }: { readonly organizationId: 
           <>
             {!preview.data.complete && (
               <p>
-                <State tone="asks" word="Not all was counted." /> More than 20,000 of a kind are past what is
-                kept: the oldest 20,000 were looked at, and these numbers are too small.
+                <State tone="asks" word="The count is incomplete." /> More than 20,000 of one kind are past
+                their retention. Only the oldest 20,000 were examined, so these numbers are too small.
               </p>
             )}
             <DataTable
@@ -63,11 +63,11 @@ export function RetentionPreview({ organizationId }: { readonly organizationId: 
                 },
                 { head: "Kept", cell: keptText },
                 {
-                  head: "As said by",
+                  head: "Set by",
                   cell: ({ setByPolicy }) => (setByPolicy ? "this policy" : "the installation’s settings"),
                   isExtra: true,
                 },
-                { head: "Goes now", cell: ({ count }) => count.toLocaleString("en"), isNumeric: true },
+                { head: "To be removed", cell: ({ count }) => count.toLocaleString("en"), isNumeric: true },
                 { head: "Bytes", cell: ({ bytes }) => bytes.toLocaleString("en"), isNumeric: true },
               ]}
             />

@@ -29,9 +29,10 @@ const TEXT = { case: "text" } as const;
 const LINES = { case: "lines" } as const;
 const JSON_TEXT: FieldKind = { case: "json" };
 
-const NEW = "Binds where an environment is created.";
-const RUNNERS = "Handed to runners with each piece of work, which fail what they cannot keep to.";
-const AGENTS = "Binds where workflows are written and started, and agents started.";
+const NEW = "Applies when an environment is created.";
+const RUNNERS =
+  "Sent to runners with each piece of work. A runner fails work whose policies it cannot enforce.";
+const AGENTS = "Applies when workflows are saved or started, and when agents are started.";
 
 /** The fields of the form by group; docs/policies.md describes each in the same way. */
 export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: readonly PolicyField[] }[] = [
@@ -41,68 +42,73 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
       {
         path: "maximumEnvironmentTimeout",
         label: "Longest idle time, in hours",
-        binds: `${NEW} One that asks for none gets this.`,
+        binds: `${NEW} If a request sets none, this is used.`,
         kind: HOURS,
       },
       {
         path: "maximumEnvironmentLifetime",
         label: "Longest lifetime, in days",
-        binds: "Set where an environment is created; one that runs at its end is stopped.",
+        binds: "Set when an environment is created; a running environment is stopped when it ends.",
         kind: DAYS,
       },
       {
         path: "maximumEnvironmentLifetimeStrict",
-        label: "No start after the lifetime",
-        binds: "Binds where an environment is started.",
+        label: "No start after the lifetime has ended",
+        binds: "Applies when an environment is started.",
         kind: SWITCH,
       },
       {
         path: "maximumRunningEnvironmentsPerUser",
-        label: "Running environments of one person, 0 for any number",
-        binds: "Binds where an environment is created or started.",
+        label: "Running environments per person (0: no limit)",
+        binds: "Applies when an environment is created or started.",
         kind: COUNT,
       },
       {
         path: "maximumEnvironmentsPerUser",
-        label: "Environments of one person, 0 for any number",
+        label: "Environments per person (0: no limit)",
         binds: NEW,
         kind: COUNT,
       },
       {
         path: "archiveEnvironmentsAfter",
-        label: "Archive after so many days stopped",
-        binds: "Done in the background, in organizations that the operator marked as enterprise.",
+        label: "Archive after days stopped",
+        binds: "Done in the background, in organizations that the operator has marked as enterprise.",
         kind: DAYS,
       },
       {
         path: "deleteArchivedEnvironmentsAfter",
-        label: "Delete so many days after archival",
+        label: "Delete after days archived",
         binds: "Done in the background.",
         kind: DAYS,
       },
       {
         path: "allowLocalRunners",
-        label: "Local runners may take environments",
-        binds: "Binds where an environment is created, and where a local runner asks for work.",
+        label: "Allow environments on local runners",
+        binds: "Applies when an environment is created and when a local runner asks for work.",
         kind: SWITCH,
       },
       {
         path: "defaultEnvironmentImage",
-        label: "Image where the repository names none",
+        label: "Default image, if the repository names none",
         binds: RUNNERS,
         kind: TEXT,
       },
       {
         path: "disableFromScratch",
-        label: "Members start from repositories only",
-        binds: "Binds where members create environments, and workflows over a prompt.",
+        label: "Members must start from a repository",
+        binds: "Applies when members create environments or workflows without a repository.",
         kind: SWITCH,
       },
-      { path: "membersRequireProjects", label: "Members start from projects only", binds: NEW, kind: SWITCH },
+      {
+        path: "membersRequireProjects",
+        label: "Members must start from a project",
+        binds: NEW,
+        kind: SWITCH,
+      },
       {
         path: "membersCreateProjects",
         label: "Members may create projects",
-        binds: "Binds where a project is created.",
+        binds: "Applies when a project is created.",
         kind: SWITCH,
       },
     ],
@@ -110,10 +116,15 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
   {
     title: "Ports and editors",
     fields: [
-      { path: "portSharingDisabled", label: "Ports are their creator’s alone", binds: NEW, kind: SWITCH },
+      {
+        path: "portSharingDisabled",
+        label: "Ports are visible only to their creator",
+        binds: NEW,
+        kind: SWITCH,
+      },
       {
         path: "maxPortAdmissionLevel",
-        label: "Widest admission to a port",
+        label: "Widest access to a port",
         binds: NEW,
         kind: {
           case: "choice",
@@ -127,20 +138,20 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
       },
       {
         path: "allowedEditorIds",
-        label: "Editors that projects may recommend, one a line; none for all",
-        binds: "Binds where a project’s editors are changed.",
+        label: "Editors that projects may recommend, one per line (empty: all)",
+        binds: "Applies when a project’s editors are changed.",
         kind: LINES,
       },
       {
         path: "defaultEditorId",
         label: "Default editor",
-        binds: "One of the allowed ones.",
+        binds: "Must be one of the allowed editors.",
         kind: TEXT,
       },
       {
         path: "editorVersionRestrictions",
         label: "Versions of editors",
-        binds: "Binds where a project’s editors are changed.",
+        binds: "Applies when a project’s editors are changed.",
         kind: JSON_TEXT,
       },
     ],
@@ -150,39 +161,39 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
     fields: [
       {
         path: "agentPolicy.allowedAgentIds",
-        label: "Agents by their ids, one a line; none for all",
+        label: "Allowed agents, one id per line (empty: all)",
         binds: AGENTS,
         kind: LINES,
       },
       {
         path: "agentPolicy.goalModeDisabled",
         label: "No goals",
-        binds: "Binds where an agent is started with a goal or given one.",
+        binds: "Applies when an agent is started with a goal or given one.",
         kind: SWITCH,
       },
       {
         path: "agentPolicy.maxSubagentsPerEnvironment",
-        label: "Sub-agents of a run at a time, 0 for 5",
-        binds: "Binds where an agent starts another.",
+        label: "Concurrent sub-agents per run (0: 5)",
+        binds: "Applies when an agent starts another.",
         kind: COUNT,
       },
       {
         path: "agentPolicy.conversationSharingPolicy",
-        label: "Who reads the runs of others",
-        binds: "Binds where runs are read. Administrators always may.",
+        label: "Who can read other people’s runs",
+        binds: "Applies when runs are read. Administrators always can.",
         kind: {
           case: "choice",
           choices: [
-            ["CONVERSATION_SHARING_POLICY_UNSPECIFIED", "Administrators alone"],
-            ["CONVERSATION_SHARING_POLICY_DISABLED", "Administrators alone, as chosen"],
-            ["CONVERSATION_SHARING_POLICY_ORGANIZATION", "Everybody in the organization"],
+            ["CONVERSATION_SHARING_POLICY_UNSPECIFIED", "Administrators only"],
+            ["CONVERSATION_SHARING_POLICY_DISABLED", "Administrators only (explicit)"],
+            ["CONVERSATION_SHARING_POLICY_ORGANIZATION", "Everyone in the organization"],
           ],
         },
       },
       { path: "agentPolicy.mcpDisabled", label: "No Model Context Protocol", binds: RUNNERS, kind: SWITCH },
       {
         path: "agentPolicy.commandDenyList",
-        label: "Commands that agents must not execute, one a line",
+        label: "Commands that agents must not run, one per line",
         binds: RUNNERS,
         kind: LINES,
       },
@@ -194,19 +205,19 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
       },
       {
         path: "agentPolicy.scmToolsAllowedGroupId",
-        label: "The one group whose agents get source-control tools, by its id",
+        label: "Id of the only group whose agents get source-control tools",
         binds: RUNNERS,
         kind: TEXT,
       },
       {
         path: "agentPolicy.allowedExtAgentReasoningEfforts",
-        label: "Reasoning efforts, one a line; none for all",
+        label: "Allowed reasoning efforts, one per line (empty: all)",
         binds: AGENTS,
         kind: LINES,
       },
       {
         path: "agentPolicy.allowedExtAgentServiceTiers",
-        label: "Service tiers, one a line; none for all",
+        label: "Allowed service tiers, one per line (empty: all)",
         binds: AGENTS,
         kind: LINES,
       },
@@ -218,14 +229,14 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
     fields: [
       {
         path: "agentPolicy.approvals",
-        label: "What agents and steps ask people for",
-        binds: "Binds where an agent asks, and where workflows with pull requests are written and started.",
+        label: "Approvals that agents and steps need",
+        binds: "Applies when an agent asks, and when workflows with pull requests are saved or started.",
         kind: JSON_TEXT,
       },
       {
         path: "agentPolicy.pushRules",
         label: "Branches that may be pushed to",
-        binds: "Binds at the moment of a push.",
+        binds: "Applies to each push.",
         kind: JSON_TEXT,
       },
     ],
@@ -234,13 +245,13 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
     title: "Programs, files and network",
     fields: [
       { path: "egress", label: "Hosts that isolated work may reach", binds: RUNNERS, kind: JSON_TEXT },
-      { path: "vetoExecPolicy", label: "Programs that may not start", binds: RUNNERS, kind: JSON_TEXT },
-      { path: "vetoFilePolicy", label: "Files that may not be touched", binds: RUNNERS, kind: JSON_TEXT },
+      { path: "vetoExecPolicy", label: "Programs that must not start", binds: RUNNERS, kind: JSON_TEXT },
+      { path: "vetoFilePolicy", label: "Files that must not be accessed", binds: RUNNERS, kind: JSON_TEXT },
       { path: "securityAgentPolicy", label: "Security agents", binds: RUNNERS, kind: JSON_TEXT },
       {
         path: "securityPolicyId",
-        label: "Security policy of new environments, by its id",
-        binds: `${NEW} Runners keep to it.`,
+        label: "Id of the security policy of new environments",
+        binds: `${NEW} Runners enforce it.`,
         kind: TEXT,
       },
     ],
@@ -250,8 +261,8 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
     fields: [
       {
         path: "restrictAccountCreationToScim",
-        label: "SCIM alone brings people in",
-        binds: "Binds where somebody joins by an invite or a sign-in provider.",
+        label: "Accounts are created only by SCIM",
+        binds: "Applies when someone joins by an invite or a sign-in provider.",
         kind: SWITCH,
       },
     ],
@@ -261,9 +272,9 @@ export const POLICY_GROUPS: readonly { readonly title: string; readonly fields: 
     fields: [
       {
         path: "retention",
-        label: "How long what has ended is kept",
+        label: "Retention of ended resources",
         binds:
-          "Removed for good within an hour. Days and a count for executions, agentExecutions, triggerEntries and events; one without either is kept for good, one that is left out as the settings of the installation say.",
+          "Permanently removed within an hour. Set days and a count for executions, agentExecutions, triggerEntries and events. A kind with neither is kept forever; an omitted kind follows the settings of the installation.",
         kind: { case: "json", example: '{"executions": {"days": 90, "count": 1000}}' },
       },
     ],

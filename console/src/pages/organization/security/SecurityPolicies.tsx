@@ -46,8 +46,8 @@ export function SecurityPolicies({ organizationId, isAdministrator }: PartProps)
           const rows = pages.flatMap((page) => page.securityPolicies);
           if (rows.length === 0) {
             return (
-              <Empty title="There is no security policy yet.">
-                <p>Administrators create one, look at it, and then assign it to new environments.</p>
+              <Empty title="There are no security policies yet.">
+                <p>Administrators create a policy, review it, and then assign it to new environments.</p>
               </Empty>
             );
           }
@@ -87,7 +87,7 @@ export function SecurityPolicies({ organizationId, isAdministrator }: PartProps)
                               question={
                                 policy.id === assignedId
                                   ? "Environments that are created from now on have no security policy."
-                                  : `Environments that are created from now on have ${policy.metadata?.name}${assignedId === "" ? "" : ", in place of the one that is assigned now"}. Their runners must be able to keep it.`
+                                  : `Environments that are created from now on have ${policy.metadata?.name}${assignedId === "" ? "" : ", instead of the one assigned now"}. Their runners must be able to enforce it.`
                               }
                               onConfirm={() =>
                                 assign.mutate({
@@ -99,7 +99,7 @@ export function SecurityPolicies({ organizationId, isAdministrator }: PartProps)
                             />
                             <ConfirmButton
                               label="Delete"
-                              question={`Deletes ${policy.metadata?.name}. It is refused while the policy is assigned, or holds in an environment.`}
+                              question={`Deletes ${policy.metadata?.name}. You cannot delete a policy that is assigned or that applies to an environment.`}
                               onConfirm={() => remove.mutate({ securityPolicyId: policy.id })}
                               isBusy={remove.isPending && remove.variables.securityPolicyId === policy.id}
                             />

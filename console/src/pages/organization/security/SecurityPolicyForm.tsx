@@ -87,8 +87,8 @@ export function SecurityPolicyForm({ organizationId, policy: stored, onDone }: S
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <Textarea
-        label="Programs that are refused, one a line"
-        description="A path such as /usr/bin/curl, or a bare name, which means every program of that name. A program under another name is another program: this is a guard rail, and no boundary."
+        label="Blocked programs, one per line"
+        description="A path such as /usr/bin/curl, or a bare name for every program with that name. A renamed program is not blocked: this is a guard rail, not a security boundary."
         placeholder="curl"
         autosize
         minRows={3}
@@ -99,8 +99,8 @@ export function SecurityPolicyForm({ organizationId, policy: stored, onDone }: S
         onChange={(event) => setBlocked(event.currentTarget.value)}
       />
       <Textarea
-        label="Programs that are noted when they start, one a line"
-        description="No isolation notes programs yet: a policy with one of them can be kept here, and not assigned."
+        label="Audited programs, one per line"
+        description="No isolation can audit programs yet: a policy with such a rule can be saved, but not assigned."
         autosize
         minRows={2}
         maxRows={12}

@@ -99,8 +99,8 @@ export function Deliveries({ subscriptionId }: { readonly subscriptionId: string
             const rows = pages.flatMap((page) => page.eventDeliveries);
             if (rows.length === 0) {
               return (
-                <Empty title="There is nothing in the ledger.">
-                  <p>Each event that the webhook sends is here, with what came of it.</p>
+                <Empty title="There are no deliveries.">
+                  <p>Each event that the webhook sends is listed here with its result.</p>
                 </Empty>
               );
             }

@@ -35,7 +35,7 @@ export function WebhookForm({
   const [error, setError] = useState<unknown>();
   const [isBusy, setIsBusy] = useState(false);
   if (secret !== "") {
-    const note = "Copy the secret now: it is not shown again. Receivers verify with it what they get.";
+    const note = "Copy the secret now. It will not be shown again. Receivers use it to verify events.";
     return <ShownOnce note={note} text={secret} what="secret" onClose={onClose} />;
   }
   const submit = async (event: FormEvent) => {
@@ -74,8 +74,8 @@ export function WebhookForm({
         label="Address"
         description={
           subscription
-            ? `It is at ${subscription.target}, and not shown again. Left empty, it stays.`
-            : "An address over https. It is not shown again: chat services keep a credential in it."
+            ? `It is at ${subscription.target} and is not shown in full. If empty, it does not change.`
+            : "An https address. It is not shown again, because the addresses of chat services contain a credential."
         }
         placeholder="https://hooks.example.org/chartroom"
         required={!subscription}
@@ -90,13 +90,13 @@ export function WebhookForm({
         value={String(format)}
         onChange={(event) => setFormat(Number(event.currentTarget.value) as EventFormat)}
         data={[
-          { value: String(EventFormat.STANDARD), label: "Events for programs, signed" },
-          { value: String(EventFormat.CHAT_TEXT), label: "Sentences for a chat service" },
+          { value: String(EventFormat.STANDARD), label: "Signed events for programs" },
+          { value: String(EventFormat.CHAT_TEXT), label: "Messages for a chat service" },
         ]}
       />
       <Textarea
-        label="Events, one a line"
-        description="A resource and what happened to it, such as project.created; project.* for all of a resource, * for all."
+        label="Events, one per line"
+        description="A resource and what happened to it, such as project.created. Use project.* for everything about a resource, * for everything."
         required
         autosize
         minRows={4}

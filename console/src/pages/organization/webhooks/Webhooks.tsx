@@ -37,8 +37,8 @@ export function Webhooks({ isAdministrator }: PartProps) {
   const { id } = useSearch({ from: "/organization" });
   if (!isAdministrator) {
     return (
-      <Empty title="Administrators manage webhooks.">
-        <p>A webhook shows every event of the organization to an address outside.</p>
+      <Empty title="Only administrators can manage webhooks.">
+        <p>A webhook can send any event of the organization to an outside address.</p>
       </Empty>
     );
   }
@@ -66,10 +66,10 @@ function WebhookList() {
           const rows = pages.flatMap((page) => page.eventSubscriptions);
           if (rows.length === 0) {
             return (
-              <Empty title="Events are sent nowhere yet.">
+              <Empty title="There are no webhooks yet.">
                 <p>
-                  A webhook sends events to an address as they happen, signed, or as sentences to a channel of
-                  a chat service: that an agent waits, that an approval is asked for, that something failed.
+                  A webhook sends events as they happen: signed, to an address, or as messages to a channel of
+                  a chat service. For example: an agent is waiting, an approval is needed, something failed.
                 </p>
               </Empty>
             );
@@ -100,8 +100,8 @@ function WebhookList() {
                         label={isActive(row) ? "Pause" : "Resume"}
                         question={
                           isActive(row)
-                            ? "Nothing is sent until it is resumed; it goes on with what happened in between."
-                            : "Sends what happened since it was paused, as far as events are kept."
+                            ? "Nothing is sent until you resume it. Then it continues with the events in between."
+                            : "Sends the events since it was paused, as far back as events are kept."
                         }
                         onConfirm={() =>
                           update.mutate({ eventSubscriptionId: row.id, paused: isActive(row) })
@@ -111,7 +111,7 @@ function WebhookList() {
                       <NewSecret subscription={row} onDone={read} />
                       <ConfirmButton
                         label="Delete"
-                        question={`Sends nothing more to ${row.target}, and removes its ledger.`}
+                        question={`Stops sending to ${row.target} and removes its delivery log.`}
                         onConfirm={() => remove.mutate({ eventSubscriptionId: row.id })}
                         isBusy={remove.isPending && remove.variables.eventSubscriptionId === row.id}
                       />
@@ -182,7 +182,7 @@ function NewSecret({
     <>
       <ConfirmButton
         label="New secret"
-        question="Signs with both secrets for 24 hours: give the new one to the receiver until then."
+        question="Events are signed with both secrets for 24 hours. Update the receiver by then."
         onConfirm={() => void rotate()}
         isBusy={isBusy}
       />
@@ -190,7 +190,7 @@ function NewSecret({
       {secret !== "" && (
         <Dialog title="Secret of the webhook" onClose={() => setSecret("")}>
           <ShownOnce
-            note="Copy the secret now: it is not shown again."
+            note="Copy the secret now. It will not be shown again."
             text={secret}
             what="secret"
             onClose={() => setSecret("")}

@@ -77,7 +77,7 @@ export function ActionFields({ path, action, onChange, isReport = false }: Actio
           <>
             <NumberField
               path={`${path}.limits.max_parallel`}
-              label="Actions at the same time"
+              label="Concurrent actions"
               value={limits.maxParallel}
               onChange={(count) => setLimits({ maxParallel: Math.trunc(count ?? 0) })}
             />
@@ -91,7 +91,7 @@ export function ActionFields({ path, action, onChange, isReport = false }: Actio
         )}
         <NumberField
           path={`${path}.limits.per_execution.max_time`}
-          label="Minutes for each (empty: no limit)"
+          label="Time limit per action in minutes (empty: none)"
           value={maxTime && durationMs(maxTime) > 0 ? durationMs(maxTime) / MINUTE_MS : undefined}
           onChange={(minutes) => {
             const { perExecution: _, ...rest } = limits;

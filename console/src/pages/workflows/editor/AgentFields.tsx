@@ -44,25 +44,25 @@ export function AgentFields({
               ? [
                   {
                     value: executor.id,
-                    label: isAccount ? `${accountName}, a service account` : "Somebody else, as it is now",
+                    label: isAccount ? `${accountName}, a service account` : "Someone else (unchanged)",
                   },
                 ]
               : []),
           ]}
         />
         <NativeSelect
-          label="Agent of the steps for agents"
+          label="Agent for agent steps"
           value={agentId}
           onChange={(event) => onChange({ ...draft, agentId: event.currentTarget.value })}
           data={[
-            { value: "", label: "The default one" },
+            { value: "", label: "Default" },
             ...(isUnknownAgent ? [{ value: agentId, label: agentId }] : []),
             ...(agents.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
           ]}
         />
       </div>
       <ServiceAccountPicker
-        label="A service account to run as: search, then choose"
+        label="Service account to run as: search, then choose"
         verb="Run as"
         onChoose={({ id }) => runAs(id, Principal.SERVICE_ACCOUNT)}
       />

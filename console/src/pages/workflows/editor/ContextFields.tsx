@@ -19,7 +19,7 @@ const KINDS: readonly (readonly [Kind, string])[] = [
   ["urls", "Repositories by their URLs"],
   ["search", "Repositories that a search finds"],
   ["projects", "Projects"],
-  ["agent", "An agent without code of its own"],
+  ["agent", "An agent without a repository"],
   ["fromTrigger", "The repository of the event"],
 ];
 
@@ -82,7 +82,7 @@ export function ContextFields({ path, context, onChange, isOfEvent }: ContextFie
       {chosen.case === "agent" && (
         <LongField
           path={`${path}.agent.prompt`}
-          label="Instructions to the agent"
+          label="Instructions for the agent"
           value={chosen.value.prompt}
           onChange={(prompt) =>
             onChange({ ...context, context: { ...chosen, value: { ...chosen.value, prompt } } })
@@ -141,7 +141,7 @@ function RepositoriesFields({
           />
           <TextField
             path={`${path}.repo_selector.repo_search_string`}
-            label="Search, in the host's own query language"
+            label="Search query, in the syntax of the host"
             value={selector.value.repoSearchString}
             onChange={(repoSearchString) =>
               onChange({
@@ -153,7 +153,7 @@ function RepositoriesFields({
         </div>
       )}
       <NativeSelect
-        label="Class of the environments"
+        label="Environment class"
         value={environmentClassId}
         onChange={(event) => onChange({ ...repositories, environmentClassId: event.currentTarget.value })}
         data={[
@@ -186,7 +186,7 @@ function UrlsField({
     <>
       <LongField
         path={path}
-        label="URLs to clone, one a line"
+        label="Clone URLs, one per line"
         placeholder="https://git.example.org/team/hello.git"
         isProgram
         value={typed}

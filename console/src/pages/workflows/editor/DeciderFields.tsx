@@ -11,9 +11,9 @@ const MAX_USERS = 50;
 const MAX_GROUPS = 10;
 
 const WHO: readonly (readonly [string, string])[] = [
-  [String(Who.STARTER_AND_ADMINISTRATORS), "Who started it, and administrators"],
+  [String(Who.STARTER_AND_ADMINISTRATORS), "The person who started it, and administrators"],
   [String(Who.ADMINISTRATORS), "Administrators"],
-  [String(Who.USERS), "People and groups that are named"],
+  [String(Who.USERS), "Named people and groups"],
 ];
 
 interface DeciderFieldsProps {
@@ -41,7 +41,7 @@ export function DeciderFields({ path, deciders, onChange }: DeciderFieldsProps) 
         />
         <NumberField
           path={`${path}.required`}
-          label="How many must approve"
+          label="Required approvals"
           value={deciders.required || 1}
           onChange={(required) => set({ required: Math.trunc(required ?? 0) })}
         />
@@ -84,7 +84,7 @@ export function DeciderFields({ path, deciders, onChange }: DeciderFieldsProps) 
         </div>
       )}
       <Checkbox
-        label="Not the one who started it, nor the one whom it runs as"
+        label="Exclude the person who started it and the account it runs as"
         checked={deciders.excludesStarter}
         onChange={(event) => set({ excludesStarter: event.currentTarget.checked })}
       />

@@ -106,8 +106,8 @@ function Review({ workflowId, initial, edited, onSaved }: ReviewProps) {
           <Problem error={save.error} />
           {isChanged && (
             <p className="bar bar-asks" role="status">
-              Somebody has changed the workflow since you began. What they changed in other fields stays;
-              below is what saving changes of it as it is now.
+              Someone changed the workflow while you were editing. Their changes to other fields stay. Below
+              is what saving changes in the current version.
             </p>
           )}
           {isSame ? <p className="dim">Nothing changes.</p> : <Diff text={patch} path="workflow.json" />}

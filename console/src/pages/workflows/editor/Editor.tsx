@@ -54,10 +54,10 @@ export function Editor({ workflowId, begun, onDiscard, verb, isBusy, error, onDo
     >
       {onDiscard && (
         <div className="bar bar-asks row" role="status">
-          You changed this before and have not saved it.
+          You have unsaved changes.
           <ConfirmButton
             label="Discard changes"
-            question="Forgets what you have typed, and begins again with the workflow as it is saved."
+            question="Discards your changes and starts again from the saved workflow."
             size="compact-xs"
             onConfirm={onDiscard}
           />
@@ -81,7 +81,7 @@ export function Editor({ workflowId, begun, onDiscard, verb, isBusy, error, onDo
         <Fields draft={draft} onChange={setDraft} />
       ) : (
         <Textarea
-          aria-label="The workflow as text"
+          aria-label="Workflow as text"
           classNames={{ input: "mono" }}
           autosize
           minRows={16}
@@ -115,7 +115,7 @@ function Fields({ draft, onChange }: { readonly draft: Draft; readonly onChange:
         />
       </section>
       <section className="editor-part" aria-label="Steps">
-        <h2>What is done in each repository</h2>
+        <h2>Steps for each repository</h2>
         <ActionFields
           path="action"
           action={action ?? create(WorkflowActionSchema)}
@@ -134,7 +134,7 @@ function Fields({ draft, onChange }: { readonly draft: Draft; readonly onChange:
         />
       </section>
       <section className="editor-part" aria-label="At the end">
-        <h2>What is done once at the end, over the outputs</h2>
+        <h2>Report at the end, over all outputs</h2>
         {report ? (
           <ActionFields
             path="report"

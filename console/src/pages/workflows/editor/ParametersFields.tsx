@@ -40,7 +40,7 @@ export function ParametersFields({ parameters, onChange }: ParametersFieldsProps
               <TextField
                 path={`${path}.description`}
                 label="What it is for"
-                description="People see it when they start the workflow."
+                description="Shown when someone starts the workflow."
                 value={parameter.description}
                 onChange={(description) => set({ description })}
               />
@@ -66,7 +66,7 @@ export function ParametersFields({ parameters, onChange }: ParametersFieldsProps
               </div>
               <TextField
                 path={`${path}.payload_field`}
-                label="Field of a webhook's body, such as issue.title"
+                label="Field of the webhook body, such as issue.title"
                 value={parameter.payloadField}
                 onChange={(payloadField) => set({ payloadField })}
               />

@@ -114,7 +114,7 @@ function OutputFields({
         {schema.case === "string" && (
           <TextField
             path={`${path}.string.pattern`}
-            label="Pattern (RE2) that the text must match"
+            label="Pattern that the text must match (RE2)"
             value={schema.value.pattern}
             onChange={(pattern) =>
               onChange({ ...output, schema: { ...schema, value: { ...schema.value, pattern } } })
@@ -125,13 +125,13 @@ function OutputFields({
           <>
             <NumberField
               path={`${path}.${schema.case}.min`}
-              label="Least"
+              label="Minimum"
               value={schema.value.min}
               onChange={(min) => onChange({ ...output, schema: bounded(schema, { min }) })}
             />
             <NumberField
               path={`${path}.${schema.case}.max`}
-              label="Greatest"
+              label="Maximum"
               value={schema.value.max}
               onChange={(max) => onChange({ ...output, schema: bounded(schema, { max }) })}
             />
@@ -139,7 +139,7 @@ function OutputFields({
         )}
         <TextField
           path={`${path}.acceptance_criteria`}
-          label="Accepted only when (CEL)"
+          label="Acceptance criterion (CEL)"
           placeholder="this >= 0"
           value={output.acceptanceCriteria ?? ""}
           onChange={(text) => {
@@ -150,7 +150,7 @@ function OutputFields({
       </div>
       <ChoiceField
         path={`${path}.extraction`}
-        label="Where the value comes from"
+        label="Source of the value"
         value={extraction.case ?? "command"}
         choices={SOURCES}
         onChange={(kind) =>

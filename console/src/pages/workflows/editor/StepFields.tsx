@@ -48,7 +48,7 @@ export function StepFields({ path, step: { step, ...rest }, onChange }: StepFiel
       return (
         <LongField
           path={`${path}.task.command`}
-          label="Command, run by sh in the working tree"
+          label="Command (run by sh in the working tree)"
           placeholder="make test"
           isProgram
           value={step.value.command}
@@ -75,7 +75,7 @@ export function StepFields({ path, step: { step, ...rest }, onChange }: StepFiel
           />
           <TextField
             path={`${path}.pull_request.branch`}
-            label="Branch that is pushed"
+            label="Branch to push"
             value={step.value.branch}
             onChange={(branch) => set({ ...step, value: { ...step.value, branch } })}
           />
@@ -119,7 +119,7 @@ export function StepFields({ path, step: { step, ...rest }, onChange }: StepFiel
           />
           <NumberField
             path={`${path}.approval.timeout`}
-            label="Hours that they have"
+            label="Time limit in hours"
             value={timeout ? durationMs(timeout) / HOUR_MS : 24}
             onChange={(hours) =>
               set({ ...step, value: { ...step.value, timeout: durationFromMs((hours ?? 0) * HOUR_MS) } })

@@ -14,8 +14,8 @@ import { ContextFields, emptyContext } from "./ContextFields.tsx";
 type Kind = "manual" | "time" | "pullRequest";
 
 const KINDS: readonly (readonly [Kind, string])[] = [
-  ["manual", "By hand, or by a call of its webhook"],
-  ["time", "By the clock"],
+  ["manual", "Manually or by its webhook"],
+  ["time", "On a schedule"],
   ["pullRequest", "When a pull request changes"],
 ];
 
@@ -33,9 +33,7 @@ export function TriggersFields({ triggers, onChange }: TriggersFieldsProps) {
     <>
       <PartBreach path="triggers" />
       {triggers.length === 0 && (
-        <p className="dim">
-          Without a trigger it is started by hand, each time with repositories of its own.
-        </p>
+        <p className="dim">Without a trigger, it is started manually, with repositories chosen each time.</p>
       )}
       {triggers.map((trigger, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: triggers have no ids, and their fields are all controlled
@@ -120,7 +118,7 @@ function TriggerFields({
             />
             <ChoiceField
               path={`${path}.time.overlap_policy`}
-              label="While an earlier one runs"
+              label="If the previous execution is still running"
               value={String(fires.value.overlapPolicy || Overlap.ALLOW)}
               choices={OVERLAPS.map(([policy, word]) => [String(policy), word])}
               onChange={(policy) =>
@@ -136,7 +134,7 @@ function TriggerFields({
       )}
       {fires.case === "pullRequest" && (
         <div className="stack">
-          <span className="dim small">Events; none chosen means every kind.</span>
+          <span className="dim small">Events (none selected means all)</span>
           <div className="row">
             {EVENTS.map(([event, word]) => (
               <Checkbox

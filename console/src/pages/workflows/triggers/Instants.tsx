@@ -35,10 +35,10 @@ export function Instants({ cron, zone }: InstantsProps) {
   return (
     <div className="instants">
       <div className="row small dim">
-        <span>Next, in the time of</span>
+        <span>Next times in</span>
         <NativeSelect
           size="xs"
-          aria-label="Zone of the times that are shown"
+          aria-label="Show times in"
           value={shownIn}
           onChange={(event) => setShownIn(event.currentTarget.value)}
           data={[...ZONES]}

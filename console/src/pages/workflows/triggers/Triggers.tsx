@@ -15,8 +15,8 @@ export function Triggers({ workflow }: { readonly workflow: Workflow }) {
     <>
       <Section title="Triggers">
         {triggers.length === 0 && (
-          <Empty title="The workflow has no trigger.">
-            <p>It is started by hand, each time with repositories of its own.</p>
+          <Empty title="The workflow has no triggers.">
+            <p>It is started manually, with repositories chosen each time.</p>
           </Empty>
         )}
         <div className="stack">
@@ -30,7 +30,7 @@ export function Triggers({ workflow }: { readonly workflow: Workflow }) {
               {trigger.trigger.case === "time" && (
                 <>
                   <p className="dim small">
-                    While an earlier one runs:{" "}
+                    If the previous execution is still running:{" "}
                     {(OVERLAPS.find(
                       ([policy]) =>
                         trigger.trigger.case === "time" && policy === trigger.trigger.value.overlapPolicy,

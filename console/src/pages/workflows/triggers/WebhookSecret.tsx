@@ -31,7 +31,8 @@ export function WebhookSecret({ workflow }: { readonly workflow: Workflow }) {
     }
   };
   if (mayRead === undefined) return null;
-  if (!mayRead) return <p className="dim">Who made the workflow, and administrators, see the secret.</p>;
+  if (!mayRead)
+    return <p className="dim">Only the workflow's creator and administrators can see the secret.</p>;
   return (
     <>
       <Problem error={error} />
@@ -46,7 +47,7 @@ export function WebhookSecret({ workflow }: { readonly workflow: Workflow }) {
         </Button>
         <ConfirmButton
           label="Make a new secret"
-          question="Makes another secret. The one before it is taken for 24 hours more: change it at the senders until then."
+          question="Creates a new secret. The old one stays valid for 24 hours: update the senders by then."
           onConfirm={() => void show(() => workflows.rotateWorkflowWebhookSecret({ workflowId }))}
           isBusy={isBusy}
         />
@@ -54,7 +55,7 @@ export function WebhookSecret({ workflow }: { readonly workflow: Workflow }) {
       {secret !== "" && (
         <Dialog title="Webhook secret" onClose={() => setSecret("")}>
           <ShownOnce
-            note="Give it to those alone who may start the workflow. Each look at it is in the audit log."
+            note="Share it only with people who may start the workflow. Each time it is shown, the audit log records it."
             text={secret}
             what="secret"
             onClose={() => setSecret("")}

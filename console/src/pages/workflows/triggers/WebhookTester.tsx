@@ -23,9 +23,9 @@ interface Answered {
 /** The headers with which hosts mark the body as an event (docs/workflows.md). */
 const FORMS = [
   ["", "A call that starts the manual trigger"],
-  ["x-github-event: pull_request", "An event of a pull request, as GitHub posts it"],
-  ["x-gitlab-event: Merge Request Hook", "An event of a merge request, as GitLab posts it"],
-  ["x-gitea-event: pull_request", "An event of a pull request, as Gitea and Forgejo post it"],
+  ["x-github-event: pull_request", "Pull request event from GitHub"],
+  ["x-gitlab-event: Merge Request Hook", "Merge request event from GitLab"],
+  ["x-gitea-event: pull_request", "Pull request event from Gitea or Forgejo"],
 ] as const;
 
 /**
@@ -93,7 +93,9 @@ export function WebhookTester({ workflowId }: { readonly workflowId: string }) {
         <Button type="submit" variant="default" size="xs" loading={isBusy}>
           Deliver
         </Button>
-        <span className="dim small">Delivered and signed as a sender would: what it starts is real.</span>
+        <span className="dim small">
+          Delivered and signed like a real event: the executions it starts are real.
+        </span>
       </div>
       <Problem error={error} />
       {refusal !== "" && (

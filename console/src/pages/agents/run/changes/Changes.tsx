@@ -106,34 +106,35 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
           )}
           {isOfAnother && !isBehind && (
             <div className="bar bar-asks row" role="status">
-              The address is of an earlier diff, which is not kept. This is the newest one.
+              This link refers to an earlier diff, which is no longer kept. This is the newest one.
               <Button size="compact-xs" variant="default" onClick={show}>
-                Go on with this one
+                Use this one
               </Button>
             </div>
           )}
           {isWorking && (
             <p className="bar" role="status">
-              The agent works: what it changes now appears here some seconds after its turn.
+              The agent is working. Its changes appear here a few seconds after its turn.
             </p>
           )}
           {files.length > 0 && (
             <p className="dim small">
-              Click the number before a line to comment on it, or draw over those of several. By keyboard:
-              arrows move between the numbers, with Shift they choose several lines, and Enter comments.
-              Comments are sent together, as one review.
+              Click a line number to comment on the line, or drag to select several. With the keyboard, use
+              the arrow keys to move between line numbers, Shift to select several, and Enter to comment.
+              Comments are sent together as one review.
             </p>
           )}
           {comments.some((comment) => comment.digest !== digest) && (
             <p className="bar bar-asks" role="status">
-              The diff has changed since you made some of the comments: they are sent with the lines that you
+              The diff has changed since you wrote some of the comments. They are sent with the lines that you
               saw.
             </p>
           )}
           {files.length === 0 && (
             <Empty title="Nothing has changed.">
               <p>
-                The runner looks after each turn of the agent. What differs from the checkout appears here.
+                After each turn of the agent, the runner compares the files with the checkout. Differences
+                appear here.
               </p>
             </Empty>
           )}
@@ -255,13 +256,13 @@ function SendReview({ review }: { readonly review: ReturnType<typeof useReviewDr
         </Button>
         <ConfirmButton
           label="Discard review"
-          question={`Deletes ${discarded(comments.length, summary)}. Nobody has got any of it.`}
+          question={`Deletes ${discarded(comments.length, summary)}. None of it has been sent.`}
           size="sm"
           isSubtle
           disabled={isSending}
           onConfirm={review.discard}
         />
-        <span className="dim small extra">Ctrl Enter sends it.</span>
+        <span className="dim small extra">Ctrl+Enter sends it.</span>
       </div>
     </section>
   );

@@ -24,10 +24,10 @@ const KINDS: Readonly<Record<Kind, string>> = {
 const OMISSIONS: Readonly<Record<Omission, string>> = {
   [Omission.UNSPECIFIED]: "No line differs.",
   [Omission.BINARY]: "The file is not text.",
-  [Omission.LARGE]: "The file is too large to be shown by lines.",
+  [Omission.LARGE]: "The file is too large to show its lines.",
   [Omission.SECRETS_UNKNOWN]:
-    "The runner was started again and does not know all secrets to mask: the lines of this file are left out.",
-  [Omission.FULL]: "The diff is too large as a whole: the lines of this file are left out.",
+    "The runner was restarted and no longer knows all the secrets to mask, so the lines of this file are not shown.",
+  [Omission.FULL]: "The whole diff is too large, so the lines of this file are not shown.",
 };
 
 /** Maximum comments of a review (contract). */
@@ -93,7 +93,7 @@ export function FileDiff({ keptAs, file, isSplit, comments, onAdd, onRemove }: F
       {typed && typed.text !== "" && !place && (
         <div className="file-none stack">
           <p className="bar bar-asks" role="status">
-            The lines that you were commenting on have changed. Choose others, and go on with it there.
+            The lines you were commenting on have changed. Select other lines to continue.
           </p>
           <KeptComment text={typed.text} onDiscard={close} />
         </div>
@@ -144,7 +144,7 @@ function notesOf(
         </p>
         <ConfirmButton
           label="Remove comment"
-          question="Deletes this comment. The agent has not got it."
+          question="Deletes this comment. It has not been sent to the agent."
           size="compact-xs"
           isSubtle
           onConfirm={() => onRemove(comment)}

@@ -6,7 +6,7 @@ export function DiscardComment({ onDiscard }: { readonly onDiscard: () => void }
   return (
     <ConfirmButton
       label="Discard comment"
-      question="Forgets what you have typed here."
+      question="Discards the text you typed here."
       onConfirm={onDiscard}
     />
   );

@@ -40,7 +40,7 @@ export function PushBranch({
         <div className="push-fields">
           <TextInput
             label="Branch"
-            placeholder="One that is named after the run"
+            placeholder="A branch named after the run"
             maxLength={255}
             value={branch}
             onChange={(event) => setBranch(event.currentTarget.value)}
@@ -54,8 +54,8 @@ export function PushBranch({
           />
         </div>
         <Textarea
-          label="Message of a commit of what is not committed"
-          description="Left empty, a push fails where something is not committed."
+          label="Commit message for uncommitted changes"
+          description="If empty, the push fails when there are uncommitted changes."
           autosize
           minRows={1}
           maxRows={6}
@@ -72,7 +72,7 @@ export function PushBranch({
           />
           <Checkbox
             size="xs"
-            label="The branch may lose commits"
+            label="Allow the branch to lose commits (force)"
             checked={force}
             onChange={(event) => setForce(event.currentTarget.checked)}
           />

@@ -24,10 +24,10 @@ const OUTCOMES: Readonly<Record<Outcome, string>> = {
 
 const STAGES: Readonly<Record<Stage, string>> = {
   [Stage.UNSPECIFIED]: "Begins",
-  [Stage.LOOKING]: "Looks at the files",
-  [Stage.COPYING]: "Copies and checks what is new",
-  [Stage.SENDING]: "Sends it",
-  [Stage.TAKING]: "The remote takes it in",
+  [Stage.LOOKING]: "Inspecting files",
+  [Stage.COPYING]: "Copying and checking new objects",
+  [Stage.SENDING]: "Sending",
+  [Stage.TAKING]: "The remote is processing it",
 };
 
 interface PushProgressProps {
@@ -50,9 +50,9 @@ export function PushProgress({ runId, environmentId, status }: PushProgressProps
   if (approvalId) return <Waiting runId={runId} approvalId={approvalId} onCarryOut={again} />;
   return (
     <p className="bar" role="status">
-      A push went on when the page was left; the runner goes on with it.{" "}
+      A push was in progress when you left the page. The runner is continuing it.{" "}
       <Button variant="default" size="compact-xs" onClick={again}>
-        See how it is
+        Show its progress
       </Button>
     </p>
   );
@@ -123,8 +123,8 @@ function Waiting({
     <div className={isPending || isApproved ? "bar bar-asks" : "bar bar-failed"} role="status">
       <StateMark tone={tone} word={word} />{" "}
       <span>
-        {isPending && "Nothing was pushed yet: people are asked. "}
-        {isApproved && "It is not pushed before you carry it out. "}
+        {isPending && "Nothing has been pushed yet: the push needs approval. "}
+        {isApproved && "The push is approved. Start it when you are ready. "}
         {!isPending && !isApproved && `Nothing was pushed. ${approval.reason} `}
         <Link to="/approvals/$approvalId" params={{ approvalId }}>
           See the approval
