@@ -78,7 +78,7 @@ export declare type EnvironmentSpec = Message<"service.v1.EnvironmentSpec"> & {
   desiredPhase: EnvironmentPhase;
 
   /**
-   * The machine to run on. Unset: any.
+   * The machine to run on. Unset: no requirement.
    *
    * @generated from field: service.v1.EnvironmentSpec.Machine machine = 3;
    */

@@ -373,7 +373,7 @@ export declare const ListEventDeliveriesRequestSchema: GenMessage<ListEventDeliv
  */
 export declare type ListEventDeliveriesRequest_Filter = Message<"service.v1.ListEventDeliveriesRequest.Filter"> & {
   /**
-   * Only entries in one of these states. Empty: in any. At most 10.
+   * Only entries in one of these states. Empty: every state. At most 10.
    *
    * @generated from field: repeated service.v1.EventDeliveryState states = 1;
    */

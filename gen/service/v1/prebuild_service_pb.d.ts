@@ -102,35 +102,38 @@ export declare const ListPrebuildsRequestSchema: GenMessage<ListPrebuildsRequest
  */
 export declare type ListPrebuildsRequest_Filter = Message<"service.v1.ListPrebuildsRequest.Filter"> & {
   /**
-   * Only prebuilds of these projects. Empty: of any. At most 25.
+   * Only prebuilds of these projects. Empty: every project. At most 25.
    *
    * @generated from field: repeated string project_ids = 1;
    */
   projectIds: string[];
 
   /**
-   * Only prebuilds in one of these phases. Empty: in any. At most 10.
+   * Only prebuilds in one of these phases. Empty: every phase. At most 10.
    *
    * @generated from field: repeated service.v1.PrebuildPhase phases = 2;
    */
   phases: PrebuildPhase[];
 
   /**
-   * Only prebuilds that were made for one of these reasons. Empty: for any. At most 5.
+   * Only prebuilds that were created for one of these reasons. Empty: every
+   * reason. At most 5.
    *
    * @generated from field: repeated service.v1.PrebuildMetadata.PrebuildTrigger triggered_by = 3;
    */
   triggeredBy: PrebuildMetadata_PrebuildTrigger[];
 
   /**
-   * Only prebuilds with one of these creators. Empty: with any. At most 25.
+   * Only prebuilds with one of these creators. Empty: every creator. At most
+   * 25.
    *
    * @generated from field: repeated string creator_ids = 4;
    */
   creatorIds: string[];
 
   /**
-   * Only prebuilds with one of these executors. Empty: with any. At most 25.
+   * Only prebuilds with one of these executors. Empty: every executor. At
+   * most 25.
    *
    * @generated from field: repeated string executor_ids = 5;
    */

@@ -14,12 +14,12 @@ import type { Subject } from "./identity_pb.js";
 export declare const file_service_v1_pull_request: GenFile;
 
 /**
- * A pull request that an action of a workflow, or somebody in an environment,
- * opened, and its state at its host. The server follows it until it is merged
- * or closed: it asks the host, with the credential of the executor or of the caller
- * that opened it, first each minute and then more seldom, at most an hour apart,
- * and at once when the host sends an event about it. It is removed with its
- * workflow, or with its environment and the agent runs in that.
+ * A pull request that a workflow action, or somebody in an environment, opened,
+ * and its state at its host. The server tracks it until it is merged or closed:
+ * it queries the host, with the credential of the executor or of the caller
+ * that opened it, at first every minute and then less often, at most an hour
+ * apart, and immediately when the host sends an event about it. It is removed
+ * with its workflow, or with its environment and the agent runs in that.
  *
  * @generated from message service.v1.FollowedPullRequest
  */
@@ -46,45 +46,45 @@ export declare type FollowedPullRequest = Message<"service.v1.FollowedPullReques
   workflowExecutionActionId: string;
 
   /**
-   * The environment that it was opened in, which may be gone.
+   * The environment that it was opened in, which may no longer exist.
    *
    * @generated from field: string environment_id = 4;
    */
   environmentId: string;
 
   /**
-   * The place of the step in its action, from 0; 0 outside of workflows.
+   * The position of the step in its action, from 0; 0 outside of workflows.
    *
    * @generated from field: int32 step_index = 5;
    */
   stepIndex: number;
 
   /**
-   * The pull request as it was when it was last read. Its id is its number in
-   * its repository. Its author and origin are not read.
+   * The pull request as last read. Its id is its number in its repository. Its
+   * author and origin are not read.
    *
    * @generated from field: service.v1.PullRequest pull_request = 6;
    */
   pullRequest?: PullRequest | undefined;
 
   /**
-   * The checks of its newest commit, taken together. Of one that is merged or
-   * closed those that were read last.
+   * The combined checks of its newest commit. For a merged or closed one, as
+   * last read.
    *
    * @generated from field: service.v1.PullRequestChecks checks = 7;
    */
   checks: PullRequestChecks;
 
   /**
-   * Whether it is followed.
+   * Whether it is tracked.
    *
    * @generated from field: service.v1.PullRequestFollowing following = 8;
    */
   following: PullRequestFollowing;
 
   /**
-   * Why it is not followed, or why the last reading failed, in words for people.
-   * Empty otherwise. At most 1,000 characters.
+   * Why it is not tracked, or why the last reading failed, for people. Empty
+   * otherwise. At most 1,000 characters.
    *
    * @generated from field: string problem = 9;
    */
@@ -105,7 +105,7 @@ export declare type FollowedPullRequest = Message<"service.v1.FollowedPullReques
   seenAt?: Timestamp | undefined;
 
   /**
-   * Who opened it by OpenPullRequest. Unset for one that a step opened.
+   * Who opened it with OpenPullRequest. Unset if a step opened it.
    *
    * @generated from field: service.v1.Subject opened_by = 12;
    */
@@ -126,7 +126,7 @@ export declare type FollowedPullRequest = Message<"service.v1.FollowedPullReques
 export declare const FollowedPullRequestSchema: GenMessage<FollowedPullRequest>;
 
 /**
- * The checks of a commit, taken together.
+ * The combined checks of a commit.
  *
  * @generated from enum service.v1.PullRequestChecks
  */
@@ -173,7 +173,7 @@ export enum PullRequestChecks {
 export declare const PullRequestChecksSchema: GenEnum<PullRequestChecks>;
 
 /**
- * Whether a pull request is followed.
+ * Whether a pull request is tracked.
  *
  * @generated from enum service.v1.PullRequestFollowing
  */
@@ -186,23 +186,23 @@ export enum PullRequestFollowing {
   UNSPECIFIED = 0,
 
   /**
-   * It is.
+   * It is tracked.
    *
    * @generated from enum value: PULL_REQUEST_FOLLOWING_ACTIVE = 1;
    */
   ACTIVE = 1,
 
   /**
-   * It is no more: it is merged or closed. An event about it, such as
-   * when it is opened again, has it read again.
+   * It is no longer tracked, because it is merged or closed. An event about it,
+   * for example that it was reopened, makes the server read it again.
    *
    * @generated from enum value: PULL_REQUEST_FOLLOWING_ENDED = 2;
    */
   ENDED = 2,
 
   /**
-   * It cannot be: the problem says why, such as a token that the host no longer
-   * accepts. An event about it has it tried again.
+   * It cannot be tracked; the problem says why, such as a token that the host
+   * no longer accepts. An event about it makes the server try again.
    *
    * @generated from enum value: PULL_REQUEST_FOLLOWING_STOPPED = 3;
    */

@@ -27,7 +27,7 @@ export const PullRequestChecksSchema = /*@__PURE__*/
   enumDesc(file_service_v1_pull_request, 0);
 
 /**
- * The checks of a commit, taken together.
+ * The combined checks of a commit.
  *
  * @generated from enum service.v1.PullRequestChecks
  */
@@ -41,7 +41,7 @@ export const PullRequestFollowingSchema = /*@__PURE__*/
   enumDesc(file_service_v1_pull_request, 1);
 
 /**
- * Whether a pull request is followed.
+ * Whether a pull request is tracked.
  *
  * @generated from enum service.v1.PullRequestFollowing
  */

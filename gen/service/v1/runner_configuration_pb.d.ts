@@ -14,8 +14,8 @@ import type { Annotations } from "./annotations_pb.js";
 export declare const file_service_v1_runner_configuration: GenFile;
 
 /**
- * What is known about a credential for a source-control host. Never the
- * credential itself.
+ * Metadata of a credential for a source-control host. Never the credential
+ * itself.
  *
  * @generated from message service.v1.HostAuthenticationToken
  */
@@ -59,15 +59,14 @@ export declare type HostAuthenticationToken = Message<"service.v1.HostAuthentica
   source: HostAuthenticationTokenSource;
 
   /**
-   * From when on the host refuses the token. Unset: not known, or never.
+   * When the host starts to refuse the token. Unset: not known, or never.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Id of the integration that the token came through; empty when it came
-   * through none.
+   * Id of the integration that provided the token; empty if there is none.
    *
    * @generated from field: string integration_id = 7;
    */
@@ -142,7 +141,7 @@ export declare type EnvironmentClass = Message<"service.v1.EnvironmentClass"> & 
   displayName: string;
 
   /**
-   * What the class is good for, 3 to 200 characters.
+   * Description of the class, 3 to 200 characters.
    *
    * @generated from field: string description = 3;
    */
@@ -191,7 +190,7 @@ export declare const EnvironmentClassSchema: GenMessage<EnvironmentClass>;
  */
 export enum HostAuthenticationTokenSource {
   /**
-   * The origin is not stated.
+   * The source is not stated.
    *
    * @generated from enum value: HOST_AUTHENTICATION_TOKEN_SOURCE_UNSPECIFIED = 0;
    */
@@ -205,7 +204,7 @@ export enum HostAuthenticationTokenSource {
   OAUTH = 1,
 
   /**
-   * A personal access token that a person made at the host.
+   * A personal access token that a person created at the host.
    *
    * @generated from enum value: HOST_AUTHENTICATION_TOKEN_SOURCE_PAT = 2;
    */
@@ -248,7 +247,7 @@ export enum RunnerKind {
   REMOTE = 2,
 
   /**
-   * Represents the local runners of all members. The system makes one for
+   * Represents the local runners of all members. The system creates one for
    * each organization; nobody else can create one.
    *
    * @generated from enum value: RUNNER_KIND_LOCAL_CONFIGURATION = 3;

@@ -40,10 +40,11 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
 
   /**
    * Name of the source-control host that accepts the token, as in the remotes
-   * that it is for: git.example.org, or git.example.org:8443 with a port that is
-   * not that of https. No scheme, user or path; names beyond ASCII in the form
-   * xn--. Any other is invalid_argument, since no remote could match it. Taken in
-   * either letter case, answered in lower case. At most 253 characters.
+   * that it is for: git.example.org, or git.example.org:8443 with a port other
+   * than that of https. No scheme, user or path; names beyond ASCII in the form
+   * xn--. Any other value is rejected with invalid_argument, since no remote
+   * could match it. Accepted in either letter case, returned in lower case. At
+   * most 253 characters.
    *
    * @generated from field: string host = 3;
    */
@@ -67,7 +68,7 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
   source: HostAuthenticationTokenSource;
 
   /**
-   * From when on the host refuses the token; a time to come. Unset: not known,
+   * When the host starts to refuse the token; a future time. Unset: not known,
    * or never.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
@@ -75,7 +76,7 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
   expiresAt?: Timestamp | undefined;
 
   /**
-   * What a new token is obtained with when this one expires. A secret: it is
+   * The token to obtain a new token with when this one expires. A secret: it is
    * stored encrypted and never returned. Empty: the token is not refreshed. At
    * most 16,384 characters, none of them a control character.
    *
@@ -84,16 +85,16 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
   refreshToken: string;
 
   /**
-   * Id of the integration that the token came through; empty when it came
-   * through none.
+   * Id of the integration that provided the token; empty if there is none.
    *
    * @generated from field: string integration_id = 8;
    */
   integrationId: string;
 
   /**
-   * What the token permits, in the host's own terms; kept in this order. At most
-   * 100 are meant, though 101 pass. Each has at most 255 characters.
+   * The permissions of the token, in the host's own terms; stored in this
+   * order. At most 100 are intended, but 101 are accepted. Each has at most 255
+   * characters.
    *
    * @generated from field: repeated string scopes = 9;
    */
@@ -121,7 +122,7 @@ export declare const CreateHostAuthenticationTokenRequestSchema: GenMessage<Crea
  */
 export declare type CreateHostAuthenticationTokenResponse = Message<"service.v1.CreateHostAuthenticationTokenResponse"> & {
   /**
-   * What is known about the token, without the credential.
+   * Metadata of the token, without the credential.
    *
    * @generated from field: service.v1.HostAuthenticationToken token = 1;
    */
@@ -161,7 +162,7 @@ export declare const GetHostAuthenticationTokenRequestSchema: GenMessage<GetHost
  */
 export declare type GetHostAuthenticationTokenResponse = Message<"service.v1.GetHostAuthenticationTokenResponse"> & {
   /**
-   * What is known about the token, without the credential.
+   * Metadata of the token, without the credential.
    *
    * @generated from field: service.v1.HostAuthenticationToken token = 1;
    */
@@ -266,7 +267,7 @@ export declare type ListHostAuthenticationTokensResponse = Message<"service.v1.L
 export declare const ListHostAuthenticationTokensResponseSchema: GenMessage<ListHostAuthenticationTokensResponse>;
 
 /**
- * What to change about a host authentication token.
+ * The changes to a host authentication token.
  *
  * @generated from message service.v1.UpdateHostAuthenticationTokenRequest
  */
@@ -279,8 +280,8 @@ export declare type UpdateHostAuthenticationTokenRequest = Message<"service.v1.U
   id: string;
 
   /**
-   * New credential. A secret: it is stored encrypted and never returned. Absent:
-   * the credential stays. At most 16,384 characters, none of them a control
+   * New credential. A secret: it is stored encrypted and never returned.
+   * Absent: unchanged. At most 16,384 characters, none of them a control
    * character.
    *
    * @generated from field: optional string token = 5;
@@ -288,8 +289,8 @@ export declare type UpdateHostAuthenticationTokenRequest = Message<"service.v1.U
   token?: string | undefined;
 
   /**
-   * From when on the host refuses the token; a time to come. Absent: what is
-   * stored stays, also when the credential is replaced.
+   * When the host starts to refuse the token; a future time. Absent: unchanged,
+   * even if the credential is replaced.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 6;
    */
@@ -305,24 +306,24 @@ export declare type UpdateHostAuthenticationTokenRequest = Message<"service.v1.U
   refreshToken?: string | undefined;
 
   /**
-   * What the token permits, in the host's own terms; replaces the whole list,
-   * kept in this order. An empty list is taken as absent, except when
-   * `update_mask` names it, or in JSON, where an explicit [] clears the list by
-   * itself. At most 101, each of at most 255 characters.
+   * The permissions of the token, in the host's own terms; replaces the whole
+   * list, stored in this order. An empty list counts as absent, except when
+   * `update_mask` names it, or in JSON, where an explicit [] by itself clears
+   * the list. At most 101, each of at most 255 characters.
    *
    * @generated from field: repeated string scopes = 8;
    */
   scopes: string[];
 
   /**
-   * Names fields that are replaced even though the request leaves them empty:
+   * Names fields that are replaced even if the request leaves them empty:
    * `scopes` is emptied, `expires_at` and `refresh_token` are removed. Fields
    * that are present are replaced whether they are named or not. A path is the
    * name of a field of this message, such as expires_at, in JSON expiresAt. In
    * JSON an explicit [] has the same effect by itself. `id`, `update_mask`,
-   * `token` while it is absent, and a path that names no field are
-   * invalid_argument. At most 64 paths of at most 256 characters each. Unset:
-   * none.
+   * `token` while it is absent, and a path that names no field are rejected
+   * with invalid_argument. At most 64 paths of at most 256 characters each.
+   * Unset: none.
    *
    * @generated from field: optional google.protobuf.FieldMask update_mask = 1000;
    */
@@ -405,23 +406,23 @@ export declare type CreateEnvironmentClassRequest = Message<"service.v1.CreateEn
   displayName: string;
 
   /**
-   * What the class is good for, 3 to 200 characters.
+   * Description of the class, 3 to 200 characters.
    *
    * @generated from field: string description = 3;
    */
   description: string;
 
   /**
-   * Settings for the runner, which alone knows their meaning; kept in this
-   * order. Empty by default. At most 50.
+   * Settings for the runner, which alone interprets them; stored in this order.
+   * Empty by default. At most 50.
    *
    * @generated from field: repeated service.v1.FieldValue configuration = 4;
    */
   configuration: FieldValue[];
 
   /**
-   * Keys and values to attach. Unset: none. failed_precondition while servers of
-   * the release before run.
+   * Keys and values to attach. Unset: none. failed_precondition while servers
+   * of the previous release run.
    *
    * @generated from field: service.v1.Annotations annotations = 1000;
    */
@@ -543,8 +544,8 @@ export declare type ListEnvironmentClassesRequest_Filter = Message<"service.v1.L
   enabled?: boolean | undefined;
 
   /**
-   * True: only classes in which the caller can create environments; a disabled
-   * class is never among them, nor one of a local runner while the policy
+   * True: only classes in which the caller can create environments, thus no
+   * disabled ones, and no classes of a local runner while the policy
    * allow_local_runners is false. False: only the others.
    *
    * @generated from field: optional bool can_create_environments = 3;
@@ -593,7 +594,7 @@ export declare type ListEnvironmentClassesResponse = Message<"service.v1.ListEnv
 export declare const ListEnvironmentClassesResponseSchema: GenMessage<ListEnvironmentClassesResponse>;
 
 /**
- * What to change about an environment class.
+ * The changes to an environment class.
  *
  * @generated from message service.v1.UpdateEnvironmentClassRequest
  */
@@ -606,22 +607,22 @@ export declare type UpdateEnvironmentClassRequest = Message<"service.v1.UpdateEn
   environmentClassId: string;
 
   /**
-   * New name, 3 to 127 characters without control characters. Absent: the name
-   * stays.
+   * New name, 3 to 127 characters without control characters. Absent:
+   * unchanged.
    *
    * @generated from field: optional string display_name = 2;
    */
   displayName?: string | undefined;
 
   /**
-   * New description, 3 to 200 characters. Absent: the description stays.
+   * New description, 3 to 200 characters. Absent: unchanged.
    *
    * @generated from field: optional string description = 3;
    */
   description?: string | undefined;
 
   /**
-   * Whether new environments may use the class. Absent: that stays as it is.
+   * Whether new environments may use the class. Absent: unchanged.
    *
    * @generated from field: optional bool enabled = 4;
    */
@@ -629,7 +630,7 @@ export declare type UpdateEnvironmentClassRequest = Message<"service.v1.UpdateEn
 
   /**
    * Replaces the annotations as a whole; an empty message removes them. Absent:
-   * unchanged. failed_precondition while servers of the release before run.
+   * unchanged. failed_precondition while servers of the previous release run.
    *
    * @generated from field: service.v1.Annotations annotations = 1000;
    */
@@ -670,14 +671,14 @@ export declare const RunnerConfigurationService: GenService<{
   /**
    * Creates a host authentication token: stores a credential that a runner uses
    * at a source-control host for a user or service account. The credential is
-   * never returned. A token that exists for the same runner, host and subject is
+   * never returned. An existing token for the same runner, host and subject is
    * replaced: it is deleted in the same commit. Callable by every member and
    * service account of the organization for itself, by administrators for every
-   * subject. Errors: not_found when the runner or the subject is absent;
+   * subject. Errors: not_found when the runner or the subject does not exist;
    * permission_denied when a caller that is no administrator names another
    * subject; invalid_argument when `subject` and `user_id` differ, when the
-   * subject is neither a user nor a service account, when `host` is none that a
-   * remote can have, or when `expires_at` has passed.
+   * subject is neither a user nor a service account, when no remote can have
+   * the `host`, or when `expires_at` has passed.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.CreateHostAuthenticationToken
    */
@@ -687,7 +688,7 @@ export declare const RunnerConfigurationService: GenService<{
     output: typeof CreateHostAuthenticationTokenResponseSchema;
   },
   /**
-   * Returns what is known about one host authentication token, without the
+   * Returns the metadata of one host authentication token, without the
    * credential. Callable by the subject that the token belongs to and by
    * administrators of the organization. Errors: permission_denied for everyone
    * else in the organization; not_found.
@@ -702,9 +703,8 @@ export declare const RunnerConfigurationService: GenService<{
   /**
    * Lists host authentication tokens by id ascending (order of creation),
    * without the credentials. Callable by administrators of the organization for
-   * all of its tokens, by every other member and service account for its own;
-   * those of others match nothing. Errors: invalid_argument for a page token of
-   * another query.
+   * all of its tokens, by every other member and service account, who get only
+   * their own. Errors: invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.ListHostAuthenticationTokens
    */
@@ -714,10 +714,10 @@ export declare const RunnerConfigurationService: GenService<{
     output: typeof ListHostAuthenticationTokensResponseSchema;
   },
   /**
-   * Updates a host authentication token: fields that are present replace what
-   * is stored, absent ones leave it. All of it happens or none. Callable by the
-   * subject that the token belongs to and by administrators of the
-   * organization. Errors: permission_denied for everyone else in the
+   * Updates a host authentication token: fields that are present replace the
+   * stored values, absent fields leave them unchanged. The update is atomic.
+   * Callable by the subject that the token belongs to and by administrators of
+   * the organization. Errors: permission_denied for everyone else in the
    * organization; not_found; invalid_argument when `expires_at` has passed, or
    * when `update_mask` names no field or one that cannot be removed.
    *
@@ -732,7 +732,7 @@ export declare const RunnerConfigurationService: GenService<{
    * Deletes a host authentication token with its credential; the host itself is
    * not notified. Callable by the subject that the token belongs to and by
    * administrators of the organization. Errors: permission_denied for everyone
-   * else in the organization; not_found, also on a repetition.
+   * else in the organization; not_found, also for a repeated call.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.DeleteHostAuthenticationToken
    */
@@ -742,10 +742,10 @@ export declare const RunnerConfigurationService: GenService<{
     output: typeof DeleteHostAuthenticationTokenResponseSchema;
   },
   /**
-   * Creates an environment class on a runner; it is enabled at once. Callable
-   * by administrators of the organization. Errors: permission_denied for
-   * everyone else in the organization; not_found when the runner is absent;
-   * invalid_argument when its kind is RUNNER_KIND_LOCAL_CONFIGURATION.
+   * Creates an environment class on a runner; it is enabled immediately.
+   * Callable by administrators of the organization. Errors: permission_denied
+   * for everyone else in the organization; not_found when the runner does not
+   * exist; invalid_argument when its kind is RUNNER_KIND_LOCAL_CONFIGURATION.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.CreateEnvironmentClass
    */
@@ -769,8 +769,8 @@ export declare const RunnerConfigurationService: GenService<{
   /**
    * Lists the environment classes of the organization's runners by id ascending
    * (order of creation). Callable by every member and service account of the
-   * organization, and by a runner for its own; those of other runners match
-   * nothing then. Errors: invalid_argument for a page token of another query.
+   * organization, and by a runner, which gets only its own. Errors:
+   * invalid_argument for a page token of another query.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.ListEnvironmentClasses
    */
@@ -780,10 +780,10 @@ export declare const RunnerConfigurationService: GenService<{
     output: typeof ListEnvironmentClassesResponseSchema;
   },
   /**
-   * Updates an environment class: fields that are present replace what is
-   * stored, absent ones leave it. All of it happens or none. Callable by
-   * administrators of the organization. Errors: permission_denied for everyone
-   * else in the organization; not_found.
+   * Updates an environment class: fields that are present replace the stored
+   * values, absent fields leave them unchanged. The update is atomic. Callable
+   * by administrators of the organization. Errors: permission_denied for
+   * everyone else in the organization; not_found.
    *
    * @generated from rpc service.v1.RunnerConfigurationService.UpdateEnvironmentClass
    */
