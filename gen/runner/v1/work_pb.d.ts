@@ -18,7 +18,7 @@ import type { AgentExecution, PullRequest } from "../../service/v1/agent_pb.js";
 export declare const file_runner_v1_work: GenFile;
 
 /**
- * A piece of work on lease. Only the runner that holds the lease, and its fence,
+ * A leased piece of work. Only the runner that holds the lease, with its fence,
  * may report on it.
  *
  * @generated from message runner.v1.Work
@@ -32,15 +32,15 @@ export declare type Work = Message<"runner.v1.Work"> & {
   leaseId: string;
 
   /**
-   * Number of this lease among those that the work was given out under: a report
-   * under an older one is refused.
+   * Number of this lease among those of the work: a report under an older one
+   * is refused.
    *
    * @generated from field: int64 fence = 2;
    */
   fence: bigint;
 
   /**
-   * When the lease runs out, unless it is renewed or progress is reported
+   * When the lease expires, unless it is renewed or progress is reported
    * before. Renew at a third of the time that is left.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
@@ -48,7 +48,8 @@ export declare type Work = Message<"runner.v1.Work"> & {
   expiresAt?: Timestamp | undefined;
 
   /**
-   * How many times the work has been given out, from 1. After 3 it is given up.
+   * How many times the work has been leased, from 1. After 3 times it is
+   * abandoned.
    *
    * @generated from field: int32 attempt = 4;
    */
@@ -64,20 +65,20 @@ export declare type Work = Message<"runner.v1.Work"> & {
   environmentToken: string;
 
   /**
-   * What the organization forbids or demands and only the runner can keep.
+   * The organization's policies that only the runner can enforce.
    *
    * @generated from field: runner.v1.Policies policies = 6;
    */
   policies?: Policies | undefined;
 
   /**
-   * What is to be done; exactly one.
+   * The work; exactly one.
    *
    * @generated from oneof runner.v1.Work.work
    */
   work: {
     /**
-     * An environment to bring to the phase that is wanted of it.
+     * An environment to bring to its desired phase.
      *
      * @generated from field: runner.v1.EnvironmentWork environment = 10;
      */
@@ -85,7 +86,7 @@ export declare type Work = Message<"runner.v1.Work"> & {
     case: "environment";
   } | {
     /**
-     * An action to carry out.
+     * An action to execute.
      *
      * @generated from field: runner.v1.ActionWork action = 11;
      */
@@ -265,9 +266,9 @@ export declare type WorkSecret_CredentialProxy = Message<"runner.v1.WorkSecret.C
 export declare const WorkSecret_CredentialProxySchema: GenMessage<WorkSecret_CredentialProxy>;
 
 /**
- * What the organization forbids or demands of environments and only the runner
- * can keep. A runner that cannot keep one of them fails the work and says so; it
- * never ignores one.
+ * The organization's policies for environments that only the runner can
+ * enforce. A runner that cannot enforce one of them fails the work and reports
+ * it; it never ignores one.
  *
  * @generated from message runner.v1.Policies
  */
@@ -280,7 +281,7 @@ export declare type Policies = Message<"runner.v1.Policies"> & {
   vetoExecPolicy?: VetoExecPolicy | undefined;
 
   /**
-   * The files and devices that must not be touched. Unset: none.
+   * The files and devices that must not be used. Unset: none.
    *
    * @generated from field: service.v1.VetoFilePolicy veto_file_policy = 2;
    */
@@ -332,13 +333,13 @@ export declare type Policies = Message<"runner.v1.Policies"> & {
 export declare const PoliciesSchema: GenMessage<Policies>;
 
 /**
- * An environment to bring to the phase that is wanted of it.
+ * An environment to bring to its desired phase.
  *
  * @generated from message runner.v1.EnvironmentWork
  */
 export declare type EnvironmentWork = Message<"runner.v1.EnvironmentWork"> & {
   /**
-   * The environment as it is; `spec.desiredPhase` says what is wanted: running,
+   * The environment as it is; `spec.desiredPhase` is the desired one: running,
    * stopped or deleted.
    *
    * @generated from field: service.v1.Environment environment = 1;
@@ -412,7 +413,7 @@ export declare type ActionWork = Message<"runner.v1.ActionWork"> & {
   variables: { [key: string]: string };
 
   /**
-   * How long the action may take from now on. Unset: as long as it needs.
+   * Maximum time of the action from now on. Unset: no limit.
    *
    * @generated from field: google.protobuf.Duration max_time = 7;
    */
@@ -516,35 +517,35 @@ export declare type PrebuildWork = Message<"runner.v1.PrebuildWork"> & {
   environmentClassId: string;
 
   /**
-   * What the workspace is filled with.
+   * The source of the content of the workspace.
    *
    * @generated from field: service.v1.EnvironmentInitializer initializer = 4;
    */
   initializer?: EnvironmentInitializer | undefined;
 
   /**
-   * Path of the devcontainer file; empty for the usual places.
+   * Path of the devcontainer file; empty for the default locations.
    *
    * @generated from field: string devcontainer_file_path = 5;
    */
   devcontainerFilePath: string;
 
   /**
-   * Path of the automations file; empty for the usual places.
+   * Path of the automations file; empty for the default locations.
    *
    * @generated from field: string automations_file_path = 6;
    */
   automationsFilePath: string;
 
   /**
-   * How long the preparation may take from now on.
+   * Maximum time of the preparation from now on.
    *
    * @generated from field: google.protobuf.Duration timeout = 7;
    */
   timeout?: Duration | undefined;
 
   /**
-   * Whether to start the editors once, too, where the runner has any.
+   * Whether to also start the editors once, if the runner has editors.
    *
    * @generated from field: bool enable_ide_warmup = 8;
    */
@@ -783,35 +784,35 @@ export enum WorkKind {
   UNSPECIFIED = 0,
 
   /**
-   * An environment is to be brought to the phase that is wanted of it.
+   * Bring an environment to its desired phase.
    *
    * @generated from enum value: WORK_KIND_ENVIRONMENT = 1;
    */
   ENVIRONMENT = 1,
 
   /**
-   * An action of a workflow execution is to be carried out.
+   * Execute an action of a workflow execution.
    *
    * @generated from enum value: WORK_KIND_ACTION = 2;
    */
   ACTION = 2,
 
   /**
-   * A workspace is to be prepared for later environments.
+   * Prepare a workspace for later environments.
    *
    * @generated from enum value: WORK_KIND_PREBUILD = 3;
    */
   PREBUILD = 3,
 
   /**
-   * A prepared workspace is to be removed.
+   * Remove a prepared workspace.
    *
    * @generated from enum value: WORK_KIND_PREBUILD_REMOVAL = 4;
    */
   PREBUILD_REMOVAL = 4,
 
   /**
-   * An agent is to be run.
+   * Run an agent.
    *
    * @generated from enum value: WORK_KIND_AGENT = 5;
    */

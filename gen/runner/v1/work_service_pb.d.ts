@@ -17,7 +17,7 @@ import type { ErrorDetail } from "../../service/v1/error_reason_pb.js";
 export declare const file_runner_v1_work_service: GenFile;
 
 /**
- * What the runner says of itself.
+ * The runner's description of itself.
  *
  * @generated from message runner.v1.RegisterRequest
  */
@@ -30,14 +30,14 @@ export declare type RegisterRequest = Message<"runner.v1.RegisterRequest"> & {
   version: string;
 
   /**
-   * The machine that it works on, for people to read. At most 1,024 characters.
+   * The machine that it runs on, for people to read. At most 1,024 characters.
    *
    * @generated from field: string system_details = 2;
    */
   systemDetails: string;
 
   /**
-   * Whether it works on the server's or a member's own machine: it then gets no
+   * Whether it runs on the server's or a member's own machine: it then gets no
    * work while the organization's policy allowLocalRunners is false, and takes
    * the environments that are meant for local runners.
    *
@@ -46,31 +46,32 @@ export declare type RegisterRequest = Message<"runner.v1.RegisterRequest"> & {
   local: boolean;
 
   /**
-   * A class to make for a runner that has none yet. Unset: none is made.
+   * A class to create for a runner that has none yet. Unset: none is created.
    *
    * @generated from field: runner.v1.RegisterRequest.EnvironmentClassOffer environment_class = 4;
    */
   environmentClass?: RegisterRequest_EnvironmentClassOffer | undefined;
 
   /**
-   * What keeps the work in that the runner executes. Unspecified: it does not say.
+   * How the runner isolates the work that it executes. Unspecified: not
+   * reported.
    *
    * @generated from field: service.v1.RunnerIsolation isolation = 1000;
    */
   isolation: RunnerIsolation;
 
   /**
-   * Whether the runner's operator allows agents that are defined by the API. Unset:
-   * it does not say.
+   * Whether the runner's operator allows agents that are defined with the API.
+   * Unset: not reported.
    *
    * @generated from field: optional bool api_agents = 1001;
    */
   apiAgents?: boolean | undefined;
 
   /**
-   * The policies that it keeps. Unset: it does not say, and is offered work under
-   * whatever policy, which it fails where it cannot keep one, but none that the event
-   * of a pull request from a fork began.
+   * The policies that it enforces. Unset: not reported. The runner is then
+   * offered work under any policy, which it fails if it cannot enforce one, but
+   * no work that was started by the event of a pull request from a fork.
    *
    * @generated from field: service.v1.KeptPolicies kept_policies = 1002;
    */
@@ -84,20 +85,20 @@ export declare type RegisterRequest = Message<"runner.v1.RegisterRequest"> & {
 export declare const RegisterRequestSchema: GenMessage<RegisterRequest>;
 
 /**
- * An environment class that the runner brings along.
+ * An environment class that the runner provides.
  *
  * @generated from message runner.v1.RegisterRequest.EnvironmentClassOffer
  */
 export declare type RegisterRequest_EnvironmentClassOffer = Message<"runner.v1.RegisterRequest.EnvironmentClassOffer"> & {
   /**
-   * Name that people see, 3 to 127 characters.
+   * The display name, 3 to 127 characters.
    *
    * @generated from field: string display_name = 1;
    */
   displayName: string;
 
   /**
-   * What it gives, 3 to 127 characters.
+   * Description of the class, 3 to 127 characters.
    *
    * @generated from field: string description = 2;
    */
@@ -111,7 +112,7 @@ export declare type RegisterRequest_EnvironmentClassOffer = Message<"runner.v1.R
 export declare const RegisterRequest_EnvironmentClassOfferSchema: GenMessage<RegisterRequest_EnvironmentClassOffer>;
 
 /**
- * Who the runner is now.
+ * The identity of the runner.
  *
  * @generated from message runner.v1.RegisterResponse
  */
@@ -131,7 +132,7 @@ export declare type RegisterResponse = Message<"runner.v1.RegisterResponse"> & {
   token: string;
 
   /**
-   * When the token ends; a new exchange token is needed then.
+   * When the token expires; a new exchange token is needed then.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -152,22 +153,21 @@ export declare type RegisterResponse = Message<"runner.v1.RegisterResponse"> & {
 export declare const RegisterResponseSchema: GenMessage<RegisterResponse>;
 
 /**
- * A sign of life.
+ * A heartbeat.
  *
  * @generated from message runner.v1.HeartbeatRequest
  */
 export declare type HeartbeatRequest = Message<"runner.v1.HeartbeatRequest"> & {
   /**
-   * Version of the runner's program. Empty leaves what is known. At most 64
-   * characters.
+   * Version of the runner's program. Empty: unchanged. At most 64 characters.
    *
    * @generated from field: string version = 1;
    */
   version: string;
 
   /**
-   * What keeps part of the runner's work from being done; empty while nothing
-   * does. At most 1,024 characters.
+   * The fault that prevents part of the runner's work; empty if there is none.
+   * At most 1,024 characters.
    *
    * @generated from field: string degraded_reason = 2;
    */
@@ -182,24 +182,23 @@ export declare type HeartbeatRequest = Message<"runner.v1.HeartbeatRequest"> & {
   instanceId: string;
 
   /**
-   * What keeps the work in that the runner executes. Unspecified leaves what is
-   * known.
+   * How the runner isolates the work that it executes. Unspecified: unchanged.
    *
    * @generated from field: service.v1.RunnerIsolation isolation = 1000;
    */
   isolation: RunnerIsolation;
 
   /**
-   * Whether the runner's operator allows agents that are defined by the API. Unset
-   * leaves what is known.
+   * Whether the runner's operator allows agents that are defined with the API.
+   * Unset: unchanged.
    *
    * @generated from field: optional bool api_agents = 1001;
    */
   apiAgents?: boolean | undefined;
 
   /**
-   * The policies that it keeps, as in Register. Unset leaves what is known, unless
-   * the version is another one: that does not say then.
+   * The policies that it enforces, as in Register. Unset: unchanged, unless the
+   * version has changed; then they count as not reported.
    *
    * @generated from field: service.v1.KeptPolicies kept_policies = 1002;
    */
@@ -219,7 +218,7 @@ export declare const HeartbeatRequestSchema: GenMessage<HeartbeatRequest>;
  */
 export declare type HeartbeatResponse = Message<"runner.v1.HeartbeatResponse"> & {
   /**
-   * When to call again, at the latest.
+   * The latest time of the next call.
    *
    * @generated from field: google.protobuf.Duration next_within = 1;
    */
@@ -233,13 +232,13 @@ export declare type HeartbeatResponse = Message<"runner.v1.HeartbeatResponse"> &
 export declare const HeartbeatResponseSchema: GenMessage<HeartbeatResponse>;
 
 /**
- * What work the runner can take.
+ * The work that the runner can take.
  *
  * @generated from message runner.v1.LeaseWorkRequest
  */
 export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
   /**
-   * Most leases to answer, 1 to 32.
+   * Maximum number of leases to return, 1 to 32.
    *
    * @generated from field: int32 max_leases = 1;
    */
@@ -404,20 +403,20 @@ export declare type RenewLeaseRequest = Message<"runner.v1.RenewLeaseRequest"> &
 export declare const RenewLeaseRequestSchema: GenMessage<RenewLeaseRequest>;
 
 /**
- * How long the lease holds now.
+ * The present term of the lease.
  *
  * @generated from message runner.v1.RenewLeaseResponse
  */
 export declare type RenewLeaseResponse = Message<"runner.v1.RenewLeaseResponse"> & {
   /**
-   * When the lease runs out.
+   * When the lease expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 1;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Whether to stop: the runner ends what it does, lets the environment go and
+   * Whether to stop: the runner stops the work, releases the environment and
    * finishes the work with OUTCOME_STOPPED.
    *
    * @generated from field: bool stop = 2;
@@ -442,7 +441,7 @@ export declare type RenewLeaseResponse = Message<"runner.v1.RenewLeaseResponse">
 export declare const RenewLeaseResponseSchema: GenMessage<RenewLeaseResponse>;
 
 /**
- * What has happened since the last report.
+ * The events since the last report.
  *
  * @generated from message runner.v1.ReportProgressRequest
  */
@@ -671,7 +670,7 @@ export declare const ReportProgressRequest_LogChunkSchema: GenMessage<ReportProg
  */
 export declare type ReportProgressResponse = Message<"runner.v1.ReportProgressResponse"> & {
   /**
-   * When the lease runs out.
+   * When the lease expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 1;
    */
@@ -692,7 +691,7 @@ export declare type ReportProgressResponse = Message<"runner.v1.ReportProgressRe
 export declare const ReportProgressResponseSchema: GenMessage<ReportProgressResponse>;
 
 /**
- * How the work ended.
+ * The outcome of the work.
  *
  * @generated from message runner.v1.FinishWorkRequest
  */
@@ -712,7 +711,7 @@ export declare type FinishWorkRequest = Message<"runner.v1.FinishWorkRequest"> &
   fence: bigint;
 
   /**
-   * How it ended.
+   * The outcome.
    *
    * @generated from field: runner.v1.FinishWorkRequest.Outcome outcome = 3;
    */
@@ -726,7 +725,7 @@ export declare type FinishWorkRequest = Message<"runner.v1.FinishWorkRequest"> &
   failure?: Failure | undefined;
 
   /**
-   * What people should know although the work did not fail. At most 10.
+   * Warnings for people about work that did not fail. At most 10.
    *
    * @generated from field: repeated runner.v1.Failure warnings = 5;
    */
@@ -783,7 +782,7 @@ export declare type FinishWorkRequest_StepPush = Message<"runner.v1.FinishWorkRe
 export declare const FinishWorkRequest_StepPushSchema: GenMessage<FinishWorkRequest_StepPush>;
 
 /**
- * How work ended.
+ * The outcome of work.
  *
  * @generated from enum runner.v1.FinishWorkRequest.Outcome
  */
@@ -796,32 +795,32 @@ export enum FinishWorkRequest_Outcome {
   UNSPECIFIED = 0,
 
   /**
-   * It was done: every step, or the environment's phase was reached.
+   * It succeeded: every step is done, or the environment's phase was reached.
    *
    * @generated from enum value: OUTCOME_DONE = 1;
    */
   DONE = 1,
 
   /**
-   * It failed: a step did, or the environment could not be brought to its
-   * phase. An environment that could not be brought up is stopped, and wanted
-   * stopped from then on; one that could not be stopped or deleted is tried
-   * again, three times in all, and then left as it is.
+   * It failed: a step failed, or the environment could not be brought to its
+   * phase. An environment that could not be started is stopped, and its
+   * desired phase becomes stopped; one that could not be stopped or deleted
+   * is retried, three times in total, and then left as it is.
    *
    * @generated from enum value: OUTCOME_FAILED = 2;
    */
   FAILED = 2,
 
   /**
-   * It was stopped because the service said so.
+   * It was stopped because the service requested it.
    *
    * @generated from enum value: OUTCOME_STOPPED = 3;
    */
   STOPPED = 3,
 
   /**
-   * The runner cannot go on, for a reason of its own such as its shutdown: the
-   * work is given to another at once, as after a lost lease.
+   * The runner cannot continue, for a reason of its own such as its shutdown:
+   * the work is immediately leased to another runner, as after a lost lease.
    *
    * @generated from enum value: OUTCOME_RELEASED = 4;
    */
@@ -948,7 +947,7 @@ export declare type GetHostCredentialResponse = Message<"runner.v1.GetHostCreden
   source: HostAuthenticationTokenSource;
 
   /**
-   * From when on the host refuses it. Unset: not known, or never.
+   * When the host starts to refuse it. Unset: not known, or never.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -970,7 +969,7 @@ export declare type GetHostCredentialResponse = Message<"runner.v1.GetHostCreden
 export declare const GetHostCredentialResponseSchema: GenMessage<GetHostCredentialResponse>;
 
 /**
- * What to report, and whether to lease more.
+ * The reports, and whether to lease more work.
  *
  * @generated from message runner.v1.ReportWorksRequest
  */
@@ -983,8 +982,8 @@ export declare type ReportWorksRequest = Message<"runner.v1.ReportWorksRequest">
   reports: WorkReport[];
 
   /**
-   * Work to lease once they are applied, without waiting for any: `wait` has no
-   * effect. Unset: none.
+   * The work to lease once the reports are applied, without waiting: `wait` has
+   * no effect. Unset: none.
    *
    * @generated from field: runner.v1.LeaseWorkRequest lease = 2;
    */
@@ -1011,7 +1010,7 @@ export declare type WorkReport = Message<"runner.v1.WorkReport"> & {
   progress?: ReportProgressRequest | undefined;
 
   /**
-   * How the work ended, after what `progress` says. Unset: it goes on.
+   * The outcome of the work, after `progress` is applied. Unset: it continues.
    *
    * @generated from field: runner.v1.FinishWorkRequest finish = 2;
    */
@@ -1025,7 +1024,7 @@ export declare type WorkReport = Message<"runner.v1.WorkReport"> & {
 export declare const WorkReportSchema: GenMessage<WorkReport>;
 
 /**
- * What has become of the reports, and the new leases.
+ * The outcome of the reports, and the new leases.
  *
  * @generated from message runner.v1.ReportWorksResponse
  */
@@ -1053,7 +1052,7 @@ export declare type ReportWorksResponse = Message<"runner.v1.ReportWorksResponse
 export declare const ReportWorksResponseSchema: GenMessage<ReportWorksResponse>;
 
 /**
- * What has become of one report.
+ * The outcome of one report.
  *
  * @generated from message runner.v1.WorkReportResult
  */
@@ -1065,7 +1064,7 @@ export declare type WorkReportResult = Message<"runner.v1.WorkReportResult"> & {
    */
   result: {
     /**
-     * The report was applied, and the lease goes on.
+     * The report was applied, and the lease continues.
      *
      * @generated from field: runner.v1.ReportProgressResponse progress = 1;
      */
@@ -1145,7 +1144,7 @@ export declare type RenewLeasesRequest = Message<"runner.v1.RenewLeasesRequest">
 export declare const RenewLeasesRequestSchema: GenMessage<RenewLeasesRequest>;
 
 /**
- * How long each lease holds now.
+ * The present term of each lease.
  *
  * @generated from message runner.v1.RenewLeasesResponse
  */
@@ -1165,7 +1164,7 @@ export declare type RenewLeasesResponse = Message<"runner.v1.RenewLeasesResponse
 export declare const RenewLeasesResponseSchema: GenMessage<RenewLeasesResponse>;
 
 /**
- * What has become of one lease.
+ * The outcome for one lease.
  *
  * @generated from message runner.v1.LeaseRenewal
  */
@@ -1185,7 +1184,7 @@ export declare type LeaseRenewal = Message<"runner.v1.LeaseRenewal"> & {
     case: "renewed";
   } | {
     /**
-     * It was not: the work is to be dropped.
+     * It was not renewed: drop the work.
      *
      * @generated from field: runner.v1.WorkError error = 2;
      */
@@ -1201,26 +1200,26 @@ export declare type LeaseRenewal = Message<"runner.v1.LeaseRenewal"> & {
 export declare const LeaseRenewalSchema: GenMessage<LeaseRenewal>;
 
 /**
- * What runners call: they lease work for a limited time, renew the lease,
- * report progress and finish. The service decides what is to be done; runners
- * do it. A runner calls with the token that Register answered. Every operation
- * returns unauthenticated without a valid token, permission_denied to everybody
- * but runners, and invalid_argument for a request that violates a rule of its
- * message. Operations on a lease answer aborted (LEASE_LOST) once it is
- * another's or none: the runner then drops the work and reports nothing more of
- * it; and permission_denied (ACCOUNT_BLOCKED) once the account that the work is
- * done for is cut off, with the same consequence.
+ * The operations that runners call: they lease work for a limited time, renew
+ * the lease, report progress and finish. The service decides what to do;
+ * runners do it. A runner calls with the token that Register returned. Every
+ * operation returns unauthenticated without a valid token, permission_denied to
+ * everyone but runners, and invalid_argument for a request that violates a rule
+ * of its message. Operations on a lease return aborted (LEASE_LOST) once it has
+ * ended or belongs to another runner: the runner then drops the work and
+ * reports nothing more about it; and permission_denied (ACCOUNT_BLOCKED) once
+ * the account that the work is done for is cut off, with the same consequence.
  *
  * @generated from service runner.v1.WorkService
  */
 export declare const WorkService: GenService<{
   /**
-   * Exchanges the single-use token of CreateRunner or CreateRunnerToken, sent as
-   * the bearer token of this call, for the runner's own, and marks the runner
-   * active. The exchange token holds no longer. Each call adds a token: programs
-   * that share the runner's workspaces may share its id. Callable with an
-   * exchange token only. Errors: unauthenticated when it was used, replaced or is
-   * older than 24 hours.
+   * Exchanges the single-use token of CreateRunner or CreateRunnerToken, sent
+   * as the bearer token of this call, for the runner's own token, and marks the
+   * runner active. The exchange token is then no longer valid. Each call adds a
+   * token: programs that share the runner's workspaces may share its id.
+   * Callable only with an exchange token. Errors: unauthenticated when it was
+   * used, replaced or is older than 24 hours.
    *
    * @generated from rpc runner.v1.WorkService.Register
    */
@@ -1230,8 +1229,8 @@ export declare const WorkService: GenService<{
     output: typeof RegisterResponseSchema;
   },
   /**
-   * Says that the runner is alive. A runner of which nothing was heard for 90
-   * seconds is shown inactive. Callable by runners, for themselves.
+   * Sends a heartbeat. A runner without a heartbeat for 90 seconds is shown as
+   * inactive. Callable by runners, for themselves.
    *
    * @generated from rpc runner.v1.WorkService.Heartbeat
    */
@@ -1241,14 +1240,14 @@ export declare const WorkService: GenService<{
     output: typeof HeartbeatResponseSchema;
   },
   /**
-   * Says that a program of the runner has started, as an instance whose id it keeps
-   * across restarts. What the instance held before is lost with the program that
-   * held it, without waiting for the ends of the leases: within a second or two it
-   * is leased again, by the rules of a lost runner. To repeat it is harmless.
-   * Programs that leave instance ids out, here and in their calls, are not
-   * affected. Callable by runners. Errors: failed_precondition (IN_USE) while
-   * another instance of the runner lives, of which something was heard in the last
-   * 45 seconds.
+   * Reports that a program of the runner has started, as an instance whose id
+   * it keeps across restarts. The leases that the instance held with its
+   * previous program are lost, without waiting for their ends: within a second
+   * or two their work is leased again, by the rules of a lost runner. Repeating
+   * the call is harmless. Programs that omit instance ids, here and in their
+   * calls, are not affected. Callable by runners. Errors: failed_precondition
+   * (IN_USE) while another instance of the runner is alive, that is, has called
+   * in the last 45 seconds.
    *
    * @generated from rpc runner.v1.WorkService.BeginInstance
    */
@@ -1258,12 +1257,13 @@ export declare const WorkService: GenService<{
     output: typeof BeginInstanceResponseSchema;
   },
   /**
-   * Leases work that the runner can serve, waiting for some when there is none.
-   * Work of different executions is given out in turn, so that none starves
-   * another. The answer is empty when the wait is over, when the server drains,
-   * and to a local runner while the organization's policy forbids those. A lease
-   * brings the secrets that its work may have (Work.secrets). One with secrets leaves
-   * one row in the audit trail, secret/handed_out, with their ids. Callable by runners.
+   * Leases work that the runner can serve, and waits for work if there is none.
+   * Work of different executions is leased in turn, so that none starves
+   * another. The response is empty when the wait is over, when the server
+   * drains, and for a local runner while the organization's policy forbids
+   * local runners. A lease includes the secrets that its work may have
+   * (Work.secrets). A lease with secrets adds one row with their ids to the
+   * audit trail, secret/handed_out. Callable by runners.
    *
    * @generated from rpc runner.v1.WorkService.LeaseWork
    */
@@ -1273,8 +1273,8 @@ export declare const WorkService: GenService<{
     output: typeof LeaseWorkResponseSchema;
   },
   /**
-   * Renews a lease and learns whether to go on. Callable by the lease's holder.
-   * Errors: aborted; permission_denied.
+   * Renews a lease and returns whether to continue. Callable by the lease's
+   * holder. Errors: aborted; permission_denied.
    *
    * @generated from rpc runner.v1.WorkService.RenewLease
    */
@@ -1284,11 +1284,11 @@ export declare const WorkService: GenService<{
     output: typeof RenewLeaseResponseSchema;
   },
   /**
-   * Reports what has happened since the last report, all of it or nothing, and
-   * renews the lease. To repeat a report is harmless. Callable by the lease's
-   * holder. Errors: aborted; permission_denied; failed_precondition for a move
-   * that a step or environment cannot make; invalid_argument for a step that the
-   * action has not.
+   * Reports atomically what has happened since the last report, and renews the
+   * lease. Repeating a report is harmless. Callable by the lease's holder.
+   * Errors: aborted; permission_denied; failed_precondition for a transition
+   * that a step or environment cannot make; invalid_argument for a step that
+   * the action does not have.
    *
    * @generated from rpc runner.v1.WorkService.ReportProgress
    */
@@ -1298,10 +1298,10 @@ export declare const WorkService: GenService<{
     output: typeof ReportProgressResponseSchema;
   },
   /**
-   * Gives the work back as finished; the lease ends with it, so that a repetition
-   * answers aborted. Callable by the lease's holder. Errors: aborted;
-   * permission_denied; failed_precondition when the action is said to be done
-   * while a step of it is not.
+   * Finishes the work; the lease ends with it, so a repeated call returns
+   * aborted. Callable by the lease's holder. Errors: aborted;
+   * permission_denied; failed_precondition when the action is reported as done
+   * although one of its steps is not.
    *
    * @generated from rpc runner.v1.WorkService.FinishWork
    */
@@ -1311,14 +1311,14 @@ export declare const WorkService: GenService<{
     output: typeof FinishWorkResponseSchema;
   },
   /**
-   * Reports on up to 32 works and finishes those that have ended, then leases new
-   * work, in one call. Each entry of `reports` is applied by itself, all of it or
-   * nothing, and has its own entry in the answer: a lost lease or a refused move
-   * fails its entry alone. Saves calls to runners that do several works at once;
-   * it does nothing that ReportProgress, FinishWork and LeaseWork do not do. To
-   * repeat the reports is harmless; new leases are given out by each call. Callable
-   * by runners, for the leases that they hold. Errors: resource_exhausted for a
-   * body of more than 4 MiB.
+   * Reports on up to 32 pieces of work and finishes those that have ended, then
+   * leases new work, in one call. Each entry of `reports` is applied separately
+   * and atomically, and has its own entry in the response: a lost lease or a
+   * refused transition fails only its entry. It saves calls for runners that do
+   * several pieces of work at once, and does the same as ReportProgress,
+   * FinishWork and LeaseWork. Repeating the reports is harmless; each call
+   * grants new leases. Callable by runners, for the leases that they hold.
+   * Errors: resource_exhausted for a body of more than 4 MiB.
    *
    * @generated from rpc runner.v1.WorkService.ReportWorks
    */
@@ -1339,13 +1339,14 @@ export declare const WorkService: GenService<{
     output: typeof RenewLeasesResponseSchema;
   },
   /**
-   * Returns the credential that the work's executor has for a source-control host
-   * on this runner; each call is kept in the audit trail. Callable by the lease's
-   * holder, while it holds. Errors: aborted; permission_denied; not_found when
-   * there is none; invalid_argument for a host that the work does not touch;
-   * failed_precondition (CREDENTIAL_WITHHELD) for a source that was last set by
-   * somebody whose choices the executor's credential does not serve: the work
-   * goes on without a credential, and the message belongs into its failure.
+   * Returns the credential of the work's executor for a source-control host on
+   * this runner; each call is recorded in the audit trail. Callable by the
+   * lease's holder while the lease is valid. Errors: aborted;
+   * permission_denied; not_found when there is none; invalid_argument for a
+   * host that the work does not use; failed_precondition (CREDENTIAL_WITHHELD)
+   * for a source that was last set by somebody whose choices must not use the
+   * executor's credential: the work continues without a credential, and its
+   * failure should include the message.
    *
    * @generated from rpc runner.v1.WorkService.GetHostCredential
    */

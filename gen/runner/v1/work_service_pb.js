@@ -165,7 +165,7 @@ export const FinishWorkRequest_OutcomeSchema = /*@__PURE__*/
   enumDesc(file_runner_v1_work_service, 12, 0);
 
 /**
- * How work ended.
+ * The outcome of work.
  *
  * @generated from enum runner.v1.FinishWorkRequest.Outcome
  */
@@ -257,15 +257,15 @@ export const LeaseRenewalSchema = /*@__PURE__*/
   messageDesc(file_runner_v1_work_service, 24);
 
 /**
- * What runners call: they lease work for a limited time, renew the lease,
- * report progress and finish. The service decides what is to be done; runners
- * do it. A runner calls with the token that Register answered. Every operation
- * returns unauthenticated without a valid token, permission_denied to everybody
- * but runners, and invalid_argument for a request that violates a rule of its
- * message. Operations on a lease answer aborted (LEASE_LOST) once it is
- * another's or none: the runner then drops the work and reports nothing more of
- * it; and permission_denied (ACCOUNT_BLOCKED) once the account that the work is
- * done for is cut off, with the same consequence.
+ * The operations that runners call: they lease work for a limited time, renew
+ * the lease, report progress and finish. The service decides what to do;
+ * runners do it. A runner calls with the token that Register returned. Every
+ * operation returns unauthenticated without a valid token, permission_denied to
+ * everyone but runners, and invalid_argument for a request that violates a rule
+ * of its message. Operations on a lease return aborted (LEASE_LOST) once it has
+ * ended or belongs to another runner: the runner then drops the work and
+ * reports nothing more about it; and permission_denied (ACCOUNT_BLOCKED) once
+ * the account that the work is done for is cut off, with the same consequence.
  *
  * @generated from service runner.v1.WorkService
  */
