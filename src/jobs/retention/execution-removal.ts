@@ -23,10 +23,8 @@ import {
   removeApprovalsOfTaken,
   removeHead,
 } from "../../store/access/retention/removal.ts";
-import { removeUnownedChanges } from "../../store/environment/environment-changes.ts";
-import { removeUnownedConnections } from "../../store/environment/environment-connection.ts";
+import { removeUnownedRecords } from "../../store/environment/unowned-records.ts";
 import { type Scope, type Store, type WriteTransaction, within } from "../../store/store.ts";
-import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { writeThenPause } from "../job-writes.ts";
 import { BatchSizes, portionOf } from "./batch-size.ts";
 
@@ -248,7 +246,5 @@ async function removeHeads(
 async function removeWhole(tx: WriteTransaction, scope: Scope, table: EndedTable, id: string): Promise<void> {
   const environmentId = await removeHead(tx, scope, table, id);
   if (environmentId === undefined) return;
-  await removeUnownedChanges(tx, scope, environmentId);
-  await removeUnownedConnections(tx, scope, environmentId);
-  await removeUnownedPullRequests(tx, scope, environmentId);
+  await removeUnownedRecords(tx, scope, environmentId);
 }

@@ -1,7 +1,6 @@
 /** Registers the hooks by which earlier areas call later ones. Services, jobs and commands import this module. */
 import { ApprovalKind } from "#gen/service/v1/approval_pb.js";
 import { findApprovalsOfPushes } from "../../store/approval/push-approval.ts";
-import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { deliverApproval } from "../agent/agent-approval.ts";
 import { findConcernedAgents } from "../agent/agent-environment.ts";
 import { haltStepAgents } from "../agent/halt-step-agents.ts";
@@ -24,7 +23,6 @@ environmentChanged.set(async (tx, scope, before, after) => {
     // Ending an agent execution also ended its approvals, so read them again.
     const approvals = areChanged ? await findApprovalsOfPushes(tx.db, scope, before.id) : found;
     await removeApprovalsOfPushes(tx, scope, approvals);
-    await removeUnownedPullRequests(tx, scope, before.id);
   };
 });
 approvalEnded.set(async (tx, scope, approval) => {

@@ -12,10 +12,8 @@ import { removeAgentExecution, type StoredAgentExecution } from "../../store/age
 import { findOpenAgentExecutionsIn } from "../../store/agent/agent-execution-search.ts";
 import { removeApprovalsOf } from "../../store/approval/approval-removal.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
-import { removeUnownedChanges } from "../../store/environment/environment-changes.ts";
-import { removeUnownedConnections } from "../../store/environment/environment-connection.ts";
+import { removeUnownedRecords } from "../../store/environment/unowned-records.ts";
 import type { Scope, WriteTransaction } from "../../store/store.ts";
-import { removeUnownedPullRequests } from "../../store/workflow/pull-request/pull-request-removal.ts";
 import { writeAsCaller } from "../call/call.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { changeEnvironment, deleteEnvironmentRow } from "../environment/environment-change.ts";
@@ -55,9 +53,7 @@ export function deleteAgentExecution(
     requireAgentExecutionStopped(execution);
     await removeApprovalsOf(tx, caller, execution.id);
     await removeAgentExecution(tx, caller, execution);
-    await removeUnownedChanges(tx, caller, environmentId);
-    await removeUnownedConnections(tx, caller, environmentId);
-    await removeUnownedPullRequests(tx, caller, environmentId);
+    await removeUnownedRecords(tx, caller, environmentId);
     if (createdEnvironment) await deleteCreatedEnvironment(tx, caller, environmentId);
     return {};
   });

@@ -251,30 +251,3 @@ export function findDiffTexts(
 ): Promise<DiffText[]> {
   return selectDiffTexts(db, { environmentId, organizationId });
 }
-
-const deleteUnowned = prepared<Key, unknown>((db, { environmentId, organizationId }) =>
-  db
-    .deleteFrom("environment_changes")
-    .where("environment_id", "=", environmentId)
-    .where(unindexed("environment_changes.organization_id"), "=", organizationId)
-    .where("action_id", "is", null)
-    .where((eb) =>
-      eb.not(
-        eb.or([
-          eb.exists(eb.selectFrom("environment").select("id").where("id", "=", environmentId)),
-          eb.exists(
-            eb.selectFrom("agent_execution").select("id").where("environment_id", "=", environmentId),
-          ),
-        ]),
-      ),
-    ),
-);
-
-/** Removes the report of a removed environment, once no agent execution and no action belong to it. */
-export async function removeUnownedChanges(
-  tx: WriteTransaction,
-  { organizationId }: Scope,
-  environmentId: string,
-): Promise<void> {
-  await deleteUnowned(tx.db, { environmentId, organizationId });
-}

@@ -180,30 +180,3 @@ const selectConnection = prepared<{ environmentId: string; place: number }, { bo
       .where("environment_id", "=", environmentId)
       .where("place", "=", place),
 );
-
-const deleteUnowned = prepared<Key, unknown>((db, { environmentId, organizationId }) =>
-  db
-    .deleteFrom("environment_egress")
-    .where("environment_id", "=", environmentId)
-    .where(unindexed("environment_egress.organization_id"), "=", organizationId)
-    .where("action_id", "is", null)
-    .where((eb) =>
-      eb.not(
-        eb.or([
-          eb.exists(eb.selectFrom("environment").select("id").where("id", "=", environmentId)),
-          eb.exists(
-            eb.selectFrom("agent_execution").select("id").where("environment_id", "=", environmentId),
-          ),
-        ]),
-      ),
-    ),
-);
-
-/** Removes the connections of a removed environment, once no agent execution and no action belong to it. */
-export async function removeUnownedConnections(
-  tx: WriteTransaction,
-  { organizationId }: Scope,
-  environmentId: string,
-): Promise<void> {
-  await deleteUnowned(tx.db, { environmentId, organizationId });
-}

@@ -7,8 +7,6 @@ import { countRemovedEnvironment } from "../project/popularity.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import { storedMessage } from "../stored-message.ts";
-import { removeUnownedChanges } from "./environment-changes.ts";
-import { removeUnownedConnections } from "./environment-connection.ts";
 import type { EnvironmentTable } from "./environment-schema.ts";
 import {
   type EnvironmentRemovalOptions,
@@ -17,6 +15,7 @@ import {
   queueEnvironmentWork,
   syncEnvironmentWork,
 } from "./environment-work.ts";
+import { hasRecordsWithoutAction, removeUnownedRecords } from "./unowned-records.ts";
 
 const selectEnvironment = prepared<
   { id: string; organizationId: string },
@@ -229,13 +228,20 @@ export async function updateEnvironment(
   });
 }
 
-type RemovedRow = Pick<EnvironmentTable, "project_id" | "created_at" | "counted">;
+type RemovedRow = Pick<EnvironmentTable, "project_id" | "created_at" | "counted"> & {
+  readonly has_records: number;
+};
 
 const selectRemoved = prepared<{ id: string; organizationId: string }, RemovedRow>(
   (db, { id, organizationId }) =>
     db
       .selectFrom("environment")
-      .select(["project_id", "created_at", "counted"])
+      .select((eb) => [
+        "project_id",
+        "created_at",
+        "counted",
+        hasRecordsWithoutAction(eb, id).as("has_records"),
+      ])
       .where("id", "=", id)
       .where("organization_id", "=", organizationId),
 );
@@ -263,8 +269,7 @@ export async function findRemoval(
     if (!removed) return;
     await deleteRow(tx.db, key);
     await removeDependents();
-    await removeUnownedChanges(tx, scope, environment.id);
-    await removeUnownedConnections(tx, scope, environment.id);
+    if (removed.has_records === 1) await removeUnownedRecords(tx, scope, environment.id);
     if (removed.project_id !== null && removed.counted === 0) {
       await countRemovedEnvironment(tx.db, scope, removed.project_id, removed.created_at);
     }

@@ -43,10 +43,18 @@ export async function findSourceSetters(
   db: Reader,
   { organizationId }: Scope,
   table: SourceTable,
-  { id, metadata }: SourceOwner,
+  owner: SourceOwner,
 ): Promise<readonly Subject[]> {
-  const [row] = await selects[table](db, { id, organizationId });
-  if (row?.source_set_by) return subjectsOf(row.source_set_by);
+  const [row] = await selects[table](db, { id: owner.id, organizationId });
+  return sourceSettersOf(row?.source_set_by, owner);
+}
+
+/** Returns the setters of a resource's source. @param setBy what its row has in `source_set_by` */
+export function sourceSettersOf(
+  setBy: string | null | undefined,
+  { metadata }: SourceOwner,
+): readonly Subject[] {
+  if (setBy) return subjectsOf(setBy);
   return metadata?.creator ? [metadata.creator] : [];
 }
 

@@ -92,29 +92,63 @@ export async function countQueuedActions(
   return row?.count ?? 0;
 }
 
-const selectAccount = prepared<ExecutionKey, { account_id: string }>((db, { organizationId, executionId }) =>
+const selectQueue = prepared<
+  ExecutionKey,
+  { queued: number | null; account_id: string | null; turn: number | null; own_turn: number | null }
+>((db, { organizationId, executionId }) =>
   db
     .selectFrom("workflow_execution")
-    .innerJoin("member", "member.id", "workflow_execution.executor_id")
-    .select("member.account_id")
+    .select((eb) => [
+      eb
+        .selectFrom("workflow_action")
+        .select((action) => action.fn.countAll<number>().as("count"))
+        .where("execution_id", "=", executionId)
+        .where((action) => action("queued", "=", action.lit(1)))
+        .as("queued"),
+      eb
+        .selectFrom("member")
+        .select("member.account_id")
+        .whereRef("member.id", "=", "workflow_execution.executor_id")
+        .where(unindexed("member.organization_id"), "=", organizationId)
+        .where("workflow_execution.executor_principal", "=", Principal.USER)
+        .where("member.left_at", "is", null)
+        .as("account_id"),
+      eb.selectFrom("work_turn").select("turn").where("organization_id", "=", organizationId).as("turn"),
+      eb
+        .selectFrom("work")
+        .select((work) => work.fn.max("turn").as("turn"))
+        .where("group_id", "=", executionId)
+        .as("own_turn"),
+    ])
     .where("workflow_execution.id", "=", executionId)
-    .where(unindexed("workflow_execution.organization_id"), "=", organizationId)
-    .where(unindexed("member.organization_id"), "=", organizationId)
-    .where("workflow_execution.executor_principal", "=", Principal.USER)
-    .where("member.left_at", "is", null),
+    .where(unindexed("workflow_execution.organization_id"), "=", organizationId),
 );
 
-/**
- * Returns the id of the account that is answerable for an execution's executor, also for one that may not act; null for a
- * service account or a user who left.
- */
-export async function findAccountOfExecution(
+/** The work of an execution so far, and the values that its next work gets. */
+export interface ExecutionQueue {
+  /** Number of its actions that are in the work queue or on a runner. */
+  readonly queued: number;
+  /**
+   * Id of the account that is answerable for its executor, also for one that may not act; null for a service account or
+   * a user who left.
+   */
+  readonly accountId: string | null;
+  /** The turn after which its next work follows, as store/runner/work.ts `findLastTurn` returns it. */
+  readonly lastTurn: number;
+}
+
+/** Returns what the next work of an execution depends on, in one read. */
+export async function findExecutionQueue(
   db: Reader,
   { organizationId }: Scope,
   executionId: string,
-): Promise<string | null> {
-  const [row] = await selectAccount(db, { organizationId, executionId });
-  return row?.account_id ?? null;
+): Promise<ExecutionQueue> {
+  const [row] = await selectQueue(db, { organizationId, executionId });
+  return {
+    queued: row?.queued ?? 0,
+    accountId: row?.account_id ?? null,
+    lastTurn: Math.max(0, row?.turn ?? 0, row?.own_turn ?? 0),
+  };
 }
 
 const selectReport = prepared<ExecutionKey, { id: string }>((db, { organizationId, executionId }) =>

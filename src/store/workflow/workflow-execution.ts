@@ -1,13 +1,14 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { type WorkflowExecution, WorkflowExecutionPhase } from "#gen/service/v1/workflow_pb.js";
 import { type WorkflowPlan, withoutPlan, withPlan } from "../../domain/workflow/execution/workflow-plan.ts";
+import { sourceSettersOf } from "../identity/source-setter.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import {
   changingColumns,
   EXECUTION_COLUMNS,
-  type ExecutionRow,
   executionBody,
   executionOfRow,
   recordedExecution,
@@ -20,10 +21,7 @@ import type { WorkflowExecutionTable } from "./workflow-schema.ts";
 export interface StoredExecution {
   /** With its counts. */
   readonly execution: WorkflowExecution;
-  /**
-   * Index of the trigger in the workflow's list when it fired; null for a start with a context of
-   * its own.
-   */
+  /** Index of the trigger in the workflow's list when it fired; null for a start with a context of its own. */
   readonly triggerIndex: number | null;
   /** Returns the execution as responses show it. */
   readonly toResponse: () => WorkflowExecution;
@@ -31,19 +29,29 @@ export interface StoredExecution {
   readonly expanded: boolean;
   /** Environment variables from which commands read parameters. */
   readonly variables: Readonly<Record<string, string>>;
+  /** The setters of the source that its context names. */
+  readonly sourceSetBy: readonly Subject[];
 }
 
-const STORED_COLUMNS = [...EXECUTION_COLUMNS, "trigger_index", "expanded", "variables"] as const;
+const STORED_COLUMNS = [
+  ...EXECUTION_COLUMNS,
+  "trigger_index",
+  "expanded",
+  "variables",
+  "source_set_by",
+] as const;
 
-type StoredRow = ExecutionRow & Pick<WorkflowExecutionTable, "trigger_index" | "expanded" | "variables">;
+type StoredRow = Pick<WorkflowExecutionTable, (typeof STORED_COLUMNS)[number]>;
 
 function storedOfRow(row: StoredRow, plan: WorkflowPlan = {}): StoredExecution {
+  const execution = withPlan(executionOfRow(row), plan);
   return {
-    execution: withPlan(executionOfRow(row), plan),
+    execution,
     toResponse: () => withPlan(responseExecution(row), plan),
     triggerIndex: row.trigger_index,
     expanded: row.expanded === 1,
     variables: JSON.parse(row.variables),
+    sourceSetBy: sourceSettersOf(row.source_set_by, execution),
   };
 }
 

@@ -93,27 +93,31 @@ async function readExecution(
   callers: Map<string, Promise<Caller>>,
 ): Promise<ExecutionAhead | undefined> {
   const stored = await findWholeExecution(tx.db, scope, id);
-  return stored && { stored, people: findPeople(tx, scope, stored.execution, callers) };
+  if (!stored) return undefined;
+  const people = findPeople(tx, scope, stored.execution, { callers, contextSetters: stored.sourceSetBy });
+  return { stored, people };
 }
 
 /**
  * Returns the subjects that the environments of an execution's actions depend on.
  *
- * @param callers executors that were read in this transaction, by their ids
+ * @param known what was read in this transaction: executors by their ids, and the setters of the context
  * @throws DomainError EXECUTOR_UNFIT when the executor may not act
  */
 export async function findPeople(
   tx: WriteTransaction,
   scope: Scope,
   execution: WorkflowExecution,
-  callers: Map<string, Promise<Caller>> = new Map(),
+  known: { readonly callers?: Map<string, Promise<Caller>> } & Partial<
+    Pick<ActionPeople, "contextSetters">
+  > = {},
 ): Promise<ActionPeople> {
   const subject = requireExecutor(execution.metadata?.executor);
-  const caller = callers.get(subject.id) ?? getExecutorAsCaller(tx, scope, subject);
-  callers.set(subject.id, caller);
+  const caller = known.callers?.get(subject.id) ?? getExecutorAsCaller(tx, scope, subject);
+  known.callers?.set(subject.id, caller);
   const [executor, contextSetters] = await Promise.all([
     caller,
-    findSourceSetters(tx.db, scope, "workflow_execution", execution),
+    known.contextSetters ?? findSourceSetters(tx.db, scope, "workflow_execution", execution),
   ]);
   return { executor, contextSetters };
 }

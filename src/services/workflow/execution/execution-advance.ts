@@ -11,11 +11,11 @@ import {
   totalActionCount,
 } from "../../../domain/workflow/execution/workflow-execution.ts";
 import { withPlan } from "../../../domain/workflow/execution/workflow-plan.ts";
-import { findLastTurn, insertWorks, type NewWork } from "../../../store/runner/work.ts";
+import { insertWorks, type NewWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
 import {
-  countQueuedActions,
-  findAccountOfExecution,
+  type ExecutionQueue,
+  findExecutionQueue,
   findWaitingActions,
   hasReportAction,
 } from "../../../store/workflow/open-actions.ts";
@@ -39,10 +39,10 @@ export async function advanceExecution(
   executionId: string,
   { hasEndedOne = false }: { readonly hasEndedOne?: boolean } = {},
 ): Promise<void> {
-  const [stored, queued, next] = await Promise.all([
+  const [stored, queue, next] = await Promise.all([
     findExecution(tx.db, scope, executionId),
-    countQueuedActions(tx.db, scope, executionId),
-    hasEndedOne ? findNext(tx, scope, executionId, 1) : undefined,
+    findExecutionQueue(tx.db, scope, executionId),
+    hasEndedOne ? findWaitingActions(tx.db, scope, executionId, 1) : undefined,
   ]);
   if (!stored?.expanded || hasEnded(stored.execution)) return;
   const { execution } = stored;
@@ -57,8 +57,8 @@ export async function advanceExecution(
   if (isStoppedByActions(execution)) {
     return endExecution(tx, scope, execution, stoppedExecution(execution, tx.now));
   }
-  if (await queueActions(tx, scope, execution, queued, next)) return;
-  if ((await insertReportAction(tx, scope, execution)) && (await queueActions(tx, scope, execution, 0))) {
+  if (await queueActions(tx, scope, execution, queue, next)) return;
+  if ((await insertReportAction(tx, scope, execution)) && (await queueActions(tx, scope, execution, queue))) {
     return;
   }
   await endExecution(tx, scope, execution, completedExecution(execution, [], tx.now));
@@ -75,32 +75,11 @@ export async function endExecution(
   await setLastCompletion(tx, scope, after.metadata?.workflowId ?? "", tx.now);
 }
 
-/** The next actions of an execution, with the account and turn that their work is queued with. */
-interface NextActions {
-  readonly waiting: readonly WorkflowExecutionAction[];
-  readonly accountId: string | null;
-  readonly lastTurn: number;
-}
-
-async function findNext(
-  tx: WriteTransaction,
-  scope: Scope,
-  executionId: string,
-  limit: number,
-): Promise<NextActions> {
-  const [waiting, accountId, lastTurn] = await Promise.all([
-    findWaitingActions(tx.db, scope, executionId, limit),
-    findAccountOfExecution(tx.db, scope, executionId),
-    findLastTurn(tx.db, scope, executionId),
-  ]);
-  return { waiting, accountId, lastTurn };
-}
-
 /**
  * Queues the work of pending actions, up to the maximum that may run in parallel. An action whose first step is an
  * approval asks people, and also counts. An action without a possible placement fails.
  *
- * @param before number of its actions that are queued or leased
+ * @param queue as found in this transaction, since when no work of it was queued
  * @param first the next action, if it was read already
  * @returns true when an action is queued or leased
  */
@@ -108,18 +87,18 @@ async function queueActions(
   tx: WriteTransaction,
   scope: Scope,
   execution: WorkflowExecution,
-  before: number,
-  first?: NextActions,
+  { accountId, ...before }: ExecutionQueue,
+  first?: readonly WorkflowExecutionAction[],
 ): Promise<boolean> {
   const maxParallel = execution.spec?.action?.limits?.maxParallel ?? 1;
-  let queued = before;
+  let { queued, lastTurn } = before;
   let known = first;
   while (queued < maxParallel) {
     const free = maxParallel - queued;
-    const isEnough = known && (free === 1 || known.waiting.length === 0);
-    const next: NextActions = known && isEnough ? known : await findNext(tx, scope, execution.id, free);
+    const isEnough = known && (free === 1 || known.length === 0);
+    const waiting: readonly WorkflowExecutionAction[] =
+      known && isEnough ? known : await findWaitingActions(tx.db, scope, execution.id, free);
     known = undefined;
-    const { waiting, accountId, lastTurn } = next;
     if (waiting.length === 0) break;
     const whole = withPlan(execution, await findPlan(tx.db, scope, execution.id));
     // Ids of the actions that are queued or wait for people.
@@ -141,6 +120,7 @@ async function queueActions(
       given.push(action.id);
     }
     await insertWorks(tx, scope, works, lastTurn);
+    lastTurn += works.length;
     await markQueued(tx, scope, given);
     queued += given.length;
   }
