@@ -12,9 +12,9 @@ import { applyStepApproval } from "../workflow/action/action-approval.ts";
 import { actionChanged } from "../workflow/execution/action-change.ts";
 import { applyForkApproval } from "../workflow/execution/fork-approval.ts";
 
-environmentChanged.set(async (tx, scope, before, after) => {
+environmentChanged.set(async (tx, scope, before, after, { hasAgents = true } = {}) => {
   const [applyToAgents, found] = await Promise.all([
-    findConcernedAgents(tx, scope, before, after),
+    hasAgents ? findConcernedAgents(tx, scope, before, after) : async () => false,
     after ? [] : findApprovalsOfPushes(tx.db, scope, before.id),
   ]);
   return async () => {

@@ -14,9 +14,21 @@ import { createHook } from "../call/hook.ts";
  * and returns a function that is called after the write.
  */
 export const environmentChanged = createHook<
-  [tx: WriteTransaction, scope: Scope, before: Environment, after: Environment | undefined],
+  [
+    tx: WriteTransaction,
+    scope: Scope,
+    before: Environment,
+    after: Environment | undefined,
+    known?: KnownDependents,
+  ],
   () => Promise<void>
 >("changes of environments");
+
+/** What is known of the rows that depend on an environment. */
+export interface KnownDependents {
+  /** False when no agent execution is in the environment or waits for it; default true. */
+  readonly hasAgents?: boolean;
+}
 
 /** Updates an environment, and the agent executions that work in it or wait for it. */
 export async function changeEnvironment(
@@ -24,9 +36,9 @@ export async function changeEnvironment(
   scope: Scope,
   before: Environment,
   after: Environment,
-  options?: EnvironmentUpdateOptions,
+  options: EnvironmentUpdateOptions & KnownDependents = {},
 ): Promise<void> {
-  const follow = await environmentChanged.call(tx, scope, before, after);
+  const follow = await environmentChanged.call(tx, scope, before, after, options);
   await updateEnvironment(tx, scope, before, after, options);
   await follow();
 }
@@ -46,11 +58,11 @@ export async function findEnvironmentRemoval(
   tx: WriteTransaction,
   scope: Scope,
   environment: Environment,
-  options?: EnvironmentRemovalOptions,
+  options: EnvironmentRemovalOptions & KnownDependents = {},
 ): Promise<() => Promise<void>> {
   const [remove, follow] = await Promise.all([
     findRemoval(tx, scope, environment, options),
-    environmentChanged.call(tx, scope, environment, undefined),
+    environmentChanged.call(tx, scope, environment, undefined, options),
   ]);
   return async () => {
     await remove();

@@ -24,7 +24,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 import { findUsablePrebuildId } from "../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../runner/held-lease.ts";
 import type { LeaseEnd, WorkHandler } from "../runner/work-handler.ts";
-import { changeEnvironment, deleteEnvironmentRow } from "./environment-change.ts";
+import { changeEnvironment, deleteEnvironmentRow, type KnownDependents } from "./environment-change.ts";
 
 /** The delay before a runner that could not stop or clean up an environment tries again. */
 const RETRY_AFTER_MS = 10_000;
@@ -106,7 +106,7 @@ export async function applyEnvironmentReport(
   scope: Scope,
   before: Environment,
   progress: ReportProgressRequest_EnvironmentProgress,
-  options?: EnvironmentUpdateOptions,
+  options?: EnvironmentUpdateOptions & KnownDependents,
 ): Promise<Environment | undefined> {
   const after = reportedEnvironment(before, progress);
   if (after) await changeEnvironment(tx, scope, before, after, options);

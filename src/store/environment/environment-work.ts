@@ -167,25 +167,45 @@ async function findActionOf(
   return action;
 }
 
-const selectOfAction = prepared<{ actionId: string; organizationId: string }, { body: string }>(
-  (db, { actionId, organizationId }) =>
-    db
-      .selectFrom("workflow_action")
-      .innerJoin("environment", "environment.id", "workflow_action.environment_id")
-      .select("environment.body")
-      .where("workflow_action.id", "=", actionId)
-      .where(unindexed("workflow_action.organization_id"), "=", organizationId)
-      .where(unindexed("environment.organization_id"), "=", organizationId),
+const selectOfAction = prepared<
+  { actionId: string; organizationId: string },
+  { body: string; has_agents: number }
+>((db, { actionId, organizationId }) =>
+  db
+    .selectFrom("workflow_action")
+    .innerJoin("environment", "environment.id", "workflow_action.environment_id")
+    .select((eb) => {
+      const agents = eb.selectFrom("agent_execution").select("agent_execution.id");
+      const interests = eb.selectFrom("agent_interest").select("agent_interest.interest_id");
+      const isIn = eb.exists(agents.whereRef("agent_execution.environment_id", "=", "environment.id"));
+      const waits = eb.exists(interests.whereRef("agent_interest.environment_id", "=", "environment.id"));
+      const hasAgents = eb
+        .case()
+        .when(eb.or([isIn, waits]))
+        .then(eb.lit(1))
+        .else(eb.lit(0))
+        .end();
+      return ["environment.body", hasAgents.as("has_agents")];
+    })
+    .where("workflow_action.id", "=", actionId)
+    .where(unindexed("workflow_action.organization_id"), "=", organizationId)
+    .where(unindexed("environment.organization_id"), "=", organizationId),
 );
+
+/** An environment, and whether an agent execution is in it or waits for it. */
+export interface EnvironmentOfAction {
+  readonly environment: Environment;
+  readonly hasAgents: boolean;
+}
 
 /** Returns the environment that an action works in. */
 export async function findEnvironmentOfAction(
   db: Reader,
   { organizationId }: Scope,
   actionId: string,
-): Promise<Environment | undefined> {
+): Promise<EnvironmentOfAction | undefined> {
   const [row] = await selectOfAction(db, { actionId, organizationId });
-  return row && fromBody(EnvironmentSchema, row.body);
+  return row && { environment: fromBody(EnvironmentSchema, row.body), hasAgents: row.has_agents === 1 };
 }
 
 const selectAccountId = prepared<{ id: string; organizationId: string }, { account_id: string }>(

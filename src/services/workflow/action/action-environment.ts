@@ -20,6 +20,7 @@ import { changeEnvironment, findEnvironmentRemoval } from "../../environment/env
 import { newEnvironmentUnderPolicies } from "../../environment/environment-policy.ts";
 import { checkEnvironmentReferences } from "../../environment/environment-references.ts";
 import type { ActionPeople } from "./action-ahead.ts";
+import type { ReportedAction } from "./action-report.ts";
 
 /** A request for the environment of an action that a runner leases. */
 export interface ActionEnvironmentRequest {
@@ -91,18 +92,21 @@ export async function insertActionEnvironment(
  * Finds the rows to remove with the environment of an action that its runner has released and that ends in this
  * write.
  *
- * @param known the environment, if it was already read in this transaction
+ * @param known what a report in this transaction found
  * @returns the function that removes it
  */
 export async function findActionEnvironmentRemoval(
   tx: WriteTransaction,
   scope: Scope,
   environmentId: string,
-  known?: Environment,
+  known?: Pick<ReportedAction, "environment" | "hasAgents">,
 ): Promise<() => Promise<void>> {
-  const environment = known ?? (await findEnvironment(tx.db, scope, environmentId));
+  const environment = known?.environment ?? (await findEnvironment(tx.db, scope, environmentId));
   if (!environment) return async () => {};
-  return findEnvironmentRemoval(tx, scope, environment, { endsAction: true });
+  return findEnvironmentRemoval(tx, scope, environment, {
+    endsAction: true,
+    hasAgents: known?.hasAgents ?? true,
+  });
 }
 
 /** Marks the environment of a lost attempt as orphaned. Its runner cleans it up once it reconnects. */

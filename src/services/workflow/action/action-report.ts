@@ -36,6 +36,8 @@ export interface ReportedAction {
   readonly action: FoundAction;
   /** Undefined if the report did not need it. */
   readonly environment: Environment | undefined;
+  /** False when no agent execution is in its environment or waits for it. */
+  readonly hasAgents: boolean;
   /** False when no agent executes a step of it. */
   readonly mayHaveAgents: boolean;
 }
@@ -59,8 +61,9 @@ export async function reportAction(
   ]);
   if (!before || isFinalAction(phaseOf(before))) return { stop: true };
   const isEnd = endsAttempt(req);
+  const known = { isRemovedNext: isEnd, hasAgents: found?.hasAgents ?? true };
   const environment =
-    found && progress && (await applyEnvironmentReport(tx, scope, found, progress, { isRemovedNext: isEnd }));
+    found && progress && (await applyEnvironmentReport(tx, scope, found.environment, progress, known));
   const steps = stored ? stepsOf(stored.execution, before) : [];
   const mayHaveAgents = !stored || needAgents(steps);
   const transitions = toTransitions(tx, steps, req);
@@ -72,7 +75,10 @@ export async function reportAction(
     await carryOutStepPushes(tx, scope, action, req.steps);
   }
   await appendLogs(tx, lease, action, req.logs);
-  return { stop, reported: { action, environment, mayHaveAgents } };
+  return {
+    stop,
+    reported: { action, environment, hasAgents: known.hasAgents || mayHaveAgents, mayHaveAgents },
+  };
 }
 
 /** Returns whether the same write ends the action and removes its environment. */

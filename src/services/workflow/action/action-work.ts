@@ -108,7 +108,7 @@ export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
     // An action that no runner holds has waited for people, and may have a stopped environment.
     const isReleased = how.kind === "lost" || !lease.leased_by;
     const findRemoval = () =>
-      isReleased ? undefined : findActionEnvironmentRemoval(tx, scope, environmentId, reported?.environment);
+      isReleased ? undefined : findActionEnvironmentRemoval(tx, scope, environmentId, reported);
     // Runs concurrently, unless the end of the action may change agents in its environment.
     const removal = reported?.mayHaveAgents === false ? findRemoval() : undefined;
     // An error of the removal matters only if the action has ended; it is awaited below.
