@@ -64,7 +64,7 @@ export function makeDefault(config: DataConfig, options: AgentName): Promise<str
 export function removeAgent(config: DataConfig, options: AgentName): Promise<string> {
   return withOwner(config, options, async (store, organizationId) => {
     await unregisterAgent(store, organizationId, options.name);
-    return `${options.name} is registered no more\n`;
+    return `${options.name} is no longer registered\n`;
   });
 }
 

@@ -42,7 +42,7 @@ async function rotate({ store, keys }: OpenData, file: string): Promise<string> 
   try {
     const finished = await reencrypt(store, keys);
     if (countOf(finished) > 0) {
-      return `An earlier rotation to the key ${keys.id} was cut short and is finished now: ${summaryOf(finished)}.\nRotate again for a new key.\n`;
+      return `An earlier rotation to the key ${keys.id} was interrupted and is now complete: ${summaryOf(finished)}.\nRotate again for a new key.\n`;
     }
     const rotated = newKeys(file);
     const sealed = await reencrypt(store, rotated);

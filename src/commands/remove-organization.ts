@@ -40,7 +40,7 @@ export async function removeOrganization(
       const { id, name } = await resolveOrganization(store, named);
       if (!yes) {
         throw new StartError(
-          `this would remove ${name} (${id}) for good, with its audit trail: make a backup, then add --yes`,
+          `this would remove ${name} (${id}) permanently, with its audit trail: make a backup, then add --yes`,
         );
       }
       return await store.write(OPERATOR, "chartroom organization remove", async (tx) => {

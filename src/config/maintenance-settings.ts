@@ -11,7 +11,7 @@ const DAYS_MAX = 3_650;
 function auditDays(text: string): number {
   const days = integer(0, DAYS_MAX)(text);
   if (days > 0 && days < AUDIT_FLOOR_DAYS)
-    throw new Error(`must be 0, for good, or from ${AUDIT_FLOOR_DAYS} to ${DAYS_MAX}, not "${text}"`);
+    throw new Error(`must be 0 (no limit) or from ${AUDIT_FLOOR_DAYS} to ${DAYS_MAX}, not "${text}"`);
   return days;
 }
 

@@ -281,7 +281,7 @@ const STREAM_ADVICE = {
 
 /** Returns the error for a stream beyond the maximum of its token, organization or server. */
 export function tooManyStreams(scope: keyof typeof STREAM_ADVICE, limit: number): DomainError {
-  const message = `the ${scope} has ${limit} streams open, which is the most: ${STREAM_ADVICE[scope]}`;
+  const message = `the ${scope} has ${limit} streams open, which is the maximum: ${STREAM_ADVICE[scope]}`;
   return new DomainError(ErrorReason.TOO_MANY_STREAMS, message, { scope, limit: String(limit) });
 }
 

@@ -20,7 +20,7 @@ export function createStorageCheck(store: Pick<Store, "problem" | "probe">, log:
     const problem = store.problem();
     if (problem === knownProblem) return;
     knownProblem = problem;
-    if (problem !== undefined) log.error({ problem }, "the database takes no changes; reads go on");
+    if (problem !== undefined) log.error({ problem }, "the database accepts no changes; reads still work");
     else log.info({}, "the database takes changes again");
   };
 }

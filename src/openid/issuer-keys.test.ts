@@ -146,9 +146,9 @@ describe("the times of a token", () => {
     [{ nbf: 30 }, "repo:"],
     [{ nbf: 31 }, "invalid_grant: the claim nbf of the token"],
     [{ iat: 30 }, "repo:"],
-    [{ iat: 31 }, "invalid_grant: the token is of a time to come"],
+    [{ iat: 31 }, "invalid_grant: the token was issued in the future"],
     [{ exp: 24 * 3_600 }, "repo:"],
-    [{ exp: 24 * 3_600 + 1 }, "invalid_grant: the token holds for more than a day"],
+    [{ exp: 24 * 3_600 + 1 }, "invalid_grant: the token is valid for more than a day"],
   ])("%j seconds from now: %s", async (change, outcome) => {
     expect(await read(await at(change))).toContain(outcome);
   });

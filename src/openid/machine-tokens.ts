@@ -99,9 +99,9 @@ async function verify(
     throw refusalOf(cause);
   }
   const { iat = 0, exp = 0, jti } = claims;
-  if (iat > at / 1000 + ISSUER_SKEW_SECONDS) throw refused("the token is of a time to come");
+  if (iat > at / 1000 + ISSUER_SKEW_SECONDS) throw refused("the token was issued in the future");
   if (exp > at / 1000 + MAX_VALID_SECONDS)
-    throw refused("the token holds for more than a day: ask for a shorter one");
+    throw refused("the token is valid for more than a day: request one with a shorter life");
   if (jti !== undefined && typeof jti !== "string") throw refused("the claim jti of the token is no text");
   return claims;
 }

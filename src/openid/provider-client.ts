@@ -109,7 +109,7 @@ export function createProviderClient(registration: ProviderRegistration, now: ()
         });
         const claims = tokens.claims();
         if (!claims || claims.iat > now() / 1000 + CLOCK_TOLERANCE_SECONDS) {
-          throw new Error("the ID token is of a time to come");
+          throw new Error("the ID token was issued in the future");
         }
         const { userinfo_endpoint: userinfo } = configuration.serverMetadata();
         const more = userinfo

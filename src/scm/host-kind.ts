@@ -6,7 +6,7 @@ import type { HostResponse } from "./host-request.ts";
 import { failureOfResponse } from "./response-failure.ts";
 import { readFields } from "./response-fields.ts";
 
-/** The API of a host, which Forgejo shares with Gitea; `plain` when it is none of the known ones. */
+/** The API of a host, which Forgejo shares with Gitea; `plain` for unknown products. */
 export type HostKind = "github" | "gitlab" | "gitea" | "plain";
 
 /** The names of products in names of hosts, and the public host that has no such name. */

@@ -42,7 +42,7 @@ const KINDS: Readonly<Record<ResourceType, Kind>> = {
  */
 export function kindOf(stored: string): Kind {
   const kind = KINDS[stored as ResourceType];
-  if (kind === undefined) throw new Error(`the record names a resource type that is none: ${stored}`);
+  if (kind === undefined) throw new Error(`the record names an unknown resource type: ${stored}`);
   return kind;
 }
 

@@ -453,7 +453,7 @@ describe("the organization", () => {
     const row = page.getByRole("row", { name: /No downloads/ });
     await row.getByText("2 refused, 1 noted").waitFor();
     await confirmIn(row, "Assign");
-    await page.getByText("no isolation keeps another effect").waitFor();
+    await page.getByText("no isolation enforces another effect").waitFor();
     await row.getByRole("button", { name: "Change" }).click();
     await dialog()
       .getByLabel(/^Audited programs/)

@@ -141,7 +141,7 @@ test("a copy of a state folder is another instance, which waits for the end of t
   cpSync(stateDir, copy, { recursive: true });
   const second = startRunnerProcess(server, { stateDir: copy });
   const line = await second.untilLogged(
-    "another instance of this runner is at work, in another folder or on another machine: stop it, or create a runner of its own for this one; trying again",
+    "another instance of this runner is running, in another folder or on another machine: stop it, or create another runner for this one; trying again",
   );
   expect(line.level).toBe("warn");
   await stop();

@@ -180,13 +180,13 @@ describe("a chat on a pipe", () => {
     });
     expect(await startChat(conversation, { CHARTROOM_TOKEN: "cr_pat_no" }).ended).toMatchObject({
       code: 4,
-      complaints: expect.stringMatching(/^chartroom: the token does not hold: put another .*CHARTROOM_TOKEN/),
+      complaints: expect.stringMatching(/^chartroom: the token is not valid: put another .*CHARTROOM_TOKEN/),
     });
     const nobody = { id: "01900000-0000-7000-8000-000000000000" };
     const { code, complaints } = await startChat(nobody).ended;
     expect([code, complaints]).toEqual([
       1,
-      expect.stringMatching(/^chartroom: .*there is none, or it is not open to you/),
+      expect.stringMatching(/^chartroom: .*it does not exist, or you may not see it/),
     ]);
     const wrong = await runHostedCommand(["agent", "chat", nobody.id, "--server", "nowhere"], {
       CHARTROOM_TOKEN: "x",

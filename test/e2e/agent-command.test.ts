@@ -73,7 +73,7 @@ describe("npx chartroom agent", () => {
     );
     expect(found.body.agentExecution.spec.agentId).toBe(reader.id);
     expect(await programPrinted("remove", reader.id, "--organization", "Harbour")).toMatch(
-      /is registered no more\n$/,
+      /is no longer registered\n$/,
     );
     expect(await seen(organization.token)).toMatchObject([{ name: "Coder" }]);
   });

@@ -105,7 +105,9 @@ test("an agent of the protocol forks its session from the end, also of a run tha
   await first.untilOutput("one");
   await first.untilIdle();
   expect(await ability(first)).toBe("AGENT_FORK_ABILITY_LATEST");
-  expect(await refusal(server, first, { sequence: "2" })).toMatch(/^invalid_argument: .*has not reached/);
+  expect(await refusal(server, first, { sequence: "2" })).toMatch(
+    /^invalid_argument: .*higher than the last number/,
+  );
   const branch = await fork(server, first, says("recall"));
   await branch.untilOutput("echo one, recall");
   await first.say("two", "echo two");

@@ -176,7 +176,7 @@ describe("chartroom audit check misses", () => {
     const other = changed((lines) =>
       lines.map((line, at) => (at === 2 ? line.replace('"reason":""', '"reason":"x"') : line)),
     );
-    expect(await missed(other)).toMatch(/what it says is not what its hash was made over$/);
+    expect(await missed(other)).toMatch(/it was changed: its content does not match its hash$/);
     const swapped = changed((lines) => [
       ...lines.slice(0, 2),
       lines[3] ?? "",
@@ -217,6 +217,6 @@ describe("chartroom audit check misses", () => {
       server.dataDir,
     ]);
     expect([since.code, since.stdout]).toEqual([1, ""]);
-    expect(since.stderr).toContain("it is no export, or a part of one");
+    expect(since.stderr).toContain("it is not an export, or only part of one");
   });
 });

@@ -70,7 +70,7 @@ describe("chartroom audit verify", () => {
     expect(code).toBe(1);
     expect(stdout).toMatch(
       new RegExp(
-        `^organization ${organization}: \\d+ rows, 1 hold; breaks at row 2: what it says is not what its hash was made over$`,
+        `^organization ${organization}: \\d+ rows, 1 hold; breaks at row 2: it was changed: its content does not match its hash$`,
         "m",
       ),
     );
@@ -86,7 +86,7 @@ describe("chartroom audit verify", () => {
     expect(stdout).not.toMatch(/^organization \S+: 0 rows, 0 hold; last/m);
     expect(stdout).toMatch(
       new RegExp(
-        `^organization ${organization}: 0 rows, 0 hold; breaks at row 1: the chain is gone with its organization, which the installation's chain names$`,
+        `^organization ${organization}: 0 rows, 0 hold; breaks at row 1: the chain is missing, and so is its organization, which the installation's chain names$`,
         "m",
       ),
     );

@@ -331,7 +331,7 @@ describe("a folder", () => {
       await (await openData(dataConfigOf(folder))).store.close();
       const { code, stdout } = await diagnose(folder);
       expect(code).toBe(0);
-      expect(stdout).toMatch(/^note +database +nothing was ever made in it: .*\n +-> .*restore a backup/m);
+      expect(stdout).toMatch(/^note +database +it is empty: .*\n +-> .*restore a backup/m);
     },
   );
 

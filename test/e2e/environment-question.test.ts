@@ -143,7 +143,7 @@ describe("an environment on a runner", () => {
       ({ status }) => status !== 200,
     );
     expect([answer.body.code, reasonOf(answer)]).toEqual(["failed_precondition", "ENVIRONMENT_UNREACHABLE"]);
-    expect(answer.body.message).toContain("stays readable with GetEnvironmentChanges");
+    expect(answer.body.message).toContain("can still be read with GetEnvironmentChanges");
     expect((await call("EnvironmentService/GetEnvironmentChanges", { environmentId })).changes).toBeDefined();
   });
 

@@ -39,7 +39,7 @@ testWithSlowDisk(
       (line) => (line?.err as Error | undefined)?.stack?.includes("disk I/O error") ?? false,
     );
     await until(
-      async () => server.log().find(({ msg }) => msg === "the database takes no changes; reads go on"),
+      async () => server.log().find(({ msg }) => msg === "the database accepts no changes; reads still work"),
       (line) => line?.problem === problem,
     );
     // The job has tried a change by now.

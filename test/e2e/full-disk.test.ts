@@ -79,7 +79,7 @@ testWithOwnDisk(
     expect(listed.body.projects.length).toBeGreaterThanOrEqual(1);
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
     await until(
-      async () => server.log().find(({ msg }) => msg === "the database takes no changes; reads go on"),
+      async () => server.log().find(({ msg }) => msg === "the database accepts no changes; reads still work"),
       (line) => line?.problem === "the disk of the data folder is full",
     );
 

@@ -27,7 +27,7 @@ const refused = (sentence: string) => ({ code: 1, stdout: "", stderr: `chartroom
 describe("an export", () => {
   test("into a folder that cannot be says so, and ends", async () => {
     const problems = {
-      "/proc/none": "the system lets nobody make a folder there",
+      "/proc/none": "the system allows no folder there",
       "/dev/full": "it, or a part of its path, is a file",
       [join(folder, "file")]: "it, or a part of its path, is a file",
       [join(folder, "file", "below")]: "it, or a part of its path, is a file",
@@ -96,11 +96,11 @@ test("credentials and backups in a folder that cannot be are refused in words", 
     { ...access, XDG_CONFIG_HOME: "/proc/none" },
     access.CHARTROOM_TOKEN,
   );
-  const problem = "the system lets nobody make a folder there";
+  const problem = "the system allows no folder there";
   expect(login).toEqual(refused(`the folder /proc/none/chartroom cannot be used: ${problem}`));
   const server = await startHostedServer();
   const backup = await runCommand(["backup", "/proc/none", "--data-dir", server.dataDir], access);
-  expect(backup).toEqual(refused("/proc/none cannot be written: the system lets nobody make a file there"));
+  expect(backup).toEqual(refused("/proc/none cannot be written: the system allows no file there"));
   expect(existsSync("/proc/none")).toBe(false);
 });
 

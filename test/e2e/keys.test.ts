@@ -223,7 +223,7 @@ describe("chartroom keys rotate", () => {
     const resumed = await runCommand(["keys", "rotate", "--data-dir", dataDir]);
     expect(resumed.code).toBe(0);
     expect(resumed.stdout).toMatch(
-      /^An earlier rotation to the key [0-9a-f]{16} was cut short and is finished now: /,
+      /^An earlier rotation to the key [0-9a-f]{16} was interrupted and is now complete: /,
     );
     expect(resumed.stdout).toContain(`${count + 1 - done} host authentication token`);
     expect(await sealedAnew()).toBe(count + 1);

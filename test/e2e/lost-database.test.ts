@@ -38,8 +38,7 @@ const LOSSES: readonly Loss[] = [
   {
     name: "the log of changes",
     lost: ["-wal", "-shm"],
-    what: (folder) =>
-      `nothing was ever made in the chartroom.db in ${folder}, where a server has left server.url`,
+    what: (folder) => `the chartroom.db in ${folder} is empty, although a server has left server.url`,
     advice: "restore a backup, or put back chartroom.db and chartroom.db-wal as they were together",
   },
   {

@@ -232,7 +232,7 @@ describe("chartroom organization remove", () => {
       messages.push(stderr);
     }
     expect(messages).toEqual([
-      `chartroom: this would remove Second (${second.organizationId}) for good, with its audit trail: make a backup, then add --yes\n`,
+      `chartroom: this would remove Second (${second.organizationId}) permanently, with its audit trail: make a backup, then add --yes\n`,
       "chartroom: no organization has the id or name Third\n",
       expect.stringMatching(
         /^chartroom: Second has running work \(\d+ environments, \d+ workflow executions, \d+ agent executions\): stop it first, or add --force\n$/,

@@ -128,7 +128,7 @@ describe("chartroom prebuild", () => {
       expect.stringContaining("--timeout"),
     ]);
     expect(await failure("list", "--phase", "starting")).toEqual([1, expect.stringContaining("cancelling")]);
-    expect(await failure("cancel", v7())).toEqual([1, expect.stringContaining("it is not open to you")]);
+    expect(await failure("cancel", v7())).toEqual([1, expect.stringContaining("you may not see it")]);
     expect(await chartroom(["list"], runHostedCommand, "none")).toMatchObject({
       code: 4,
       stderr: expect.stringContaining("chartroom login"),

@@ -320,7 +320,7 @@ describe("a command that calls a server says what is wrong, and ends with a code
     expect(none).toEqual([4, expect.stringMatching(/^there is no token for http.*chartroom login/)]);
     const wrong = refused(await chartroom(["run", "list"], { CHARTROOM_TOKEN: "cr_pat_wrong" }));
     const remedy = "put another one into CHARTROOM_TOKEN, or unset it and chartroom login";
-    expect(wrong).toEqual([4, `the token does not hold: ${remedy}`]);
+    expect(wrong).toEqual([4, `the token is not valid: ${remedy}`]);
   });
 });
 
@@ -344,7 +344,7 @@ describe("chartroom login", () => {
   test("stores no token that does not hold, and keeps the one before", async () => {
     expect(refused(await login("cr_pat_wrong"))).toEqual([
       4,
-      expect.stringMatching(/^the token does not hold: give one of this server, .*chartroom token create/),
+      expect.stringMatching(/^the token is not valid: give one of this server, .*chartroom token create/),
     ]);
     expect(refused(await list())[0]).toBe(4);
     await login(server.token);

@@ -27,7 +27,7 @@ const GOOD = {
 };
 const rule = (path: string, effect = "EFFECT_BLOCK") => ({ executables: { rules: [{ path, effect }] } });
 
-const WRONG_EFFECT = "must be EFFECT_BLOCK: no isolation keeps another effect";
+const WRONG_EFFECT = "must be EFFECT_BLOCK: no isolation enforces another effect";
 /** Specs that can be stored and not assigned, with the field that is wrong and what is wrong with it. */
 const UNASSIGNABLE: [object, string, string][] = [
   [{ ports: {} }, "spec.ports", "must be unset: only executables can be controlled"],
@@ -39,12 +39,12 @@ const UNASSIGNABLE: [object, string, string][] = [
   [
     { executables: { defaultEffect: "EFFECT_BLOCK" } },
     "spec.executables.defaultEffect",
-    "must be unset or EFFECT_ALLOW: only named executables can be held",
+    "must be unset or EFFECT_ALLOW: only named executables can be controlled",
   ],
   [
     { executables: { defaultEffect: "EFFECT_AUDIT" } },
     "spec.executables.defaultEffect",
-    "must be unset or EFFECT_ALLOW: only named executables can be held",
+    "must be unset or EFFECT_ALLOW: only named executables can be controlled",
   ],
   [rule("socat", "EFFECT_ALLOW"), "spec.executables.rules[0].effect", WRONG_EFFECT],
   [rule("socat", "EFFECT_AUDIT"), "spec.executables.rules[0].effect", WRONG_EFFECT],

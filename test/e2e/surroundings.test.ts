@@ -32,7 +32,7 @@ async function complaint(args: readonly string[], within: readonly string[] = []
 describe("a data folder", () => {
   test("below /proc is refused, not tried for ever", async () => {
     expect(await complaint(["--data-dir", "/proc/foo/bar"])).toContain(
-      "the folder /proc/foo/bar cannot be used: the system lets nobody make a folder there",
+      "the folder /proc/foo/bar cannot be used: the system allows no folder there",
     );
   });
 

@@ -97,7 +97,7 @@ describe("the command line", () => {
     const shorter = await chartroom(token, "token", "renew", id, "--days", "1");
     expect([shorter.code, shorter.stderr]).toEqual([
       1,
-      expect.stringMatching(/^chartroom: the token holds until 20.*, and is not renewed for less\n$/),
+      expect.stringMatching(/^chartroom: the token is valid until 20.* and cannot be renewed for less\n$/),
     ]);
   });
 

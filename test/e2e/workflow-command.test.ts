@@ -165,7 +165,7 @@ describe("chartroom workflow", () => {
       `chartroom: 2 workflows have the name ${name}: give an id, of ${ids.join(", ")}\n`,
     );
     expect(await refusal("workflow", "start", "none such")).toContain("chartroom workflow list shows");
-    expect(await refusal("workflow", "show", v7())).toContain("there is none, or it is not open to you");
+    expect(await refusal("workflow", "show", v7())).toContain("it does not exist, or you may not see it");
     expect(await refusal("workflow", "start", name, "--parameter", "x")).toContain(
       "--parameter takes KEY=VALUE",
     );

@@ -70,7 +70,7 @@ describe("a server whose database is read-only", () => {
   async function answersWhile(readOnly: () => Promise<unknown>, writable: () => Promise<unknown>) {
     const { project } = await succeeded(create("readable"));
     await readOnly();
-    const reason = "the database may not be written: it is read-only, as a standby is";
+    const reason = "the database cannot be written: it is read-only, like a standby";
     const red = await until(readiness, (found) => found.reason === reason);
     for (let time = 0; time < 3; time++) {
       const written = await create("unwritten");

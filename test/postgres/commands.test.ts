@@ -108,7 +108,7 @@ test("agent add, list, default and remove", async () => {
   const id = /^agent (\S+)\n$/.exec(await printed("agent add echo --command", "echo hello"))?.[1] ?? "";
   expect(await printed("agent default echo")).toContain("echo is the default agent");
   expect(await printed("agent list")).toMatch(new RegExp(`^${id} +echo +all +text +.*default\n$`));
-  expect(await printed("agent remove echo")).toContain("is registered no more");
+  expect(await printed("agent remove echo")).toContain("is no longer registered");
   expect(await printed("agent list")).toBe("");
 });
 

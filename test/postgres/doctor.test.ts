@@ -44,7 +44,7 @@ test("the doctor tries a change, leaves nothing of it, and says why none is take
   const { code, stdout } = await diagnose(String(as));
   expect(code).toBe(1);
   expect(stdout).toContain(
-    "wrong  database     it takes no changes: the user may not write to the tables of the database\n",
+    "wrong  database     it accepts no changes: the user may not write to the tables of the database\n",
   );
 });
 

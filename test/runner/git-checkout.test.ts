@@ -248,7 +248,7 @@ describe("where it goes", () => {
     const source = { remoteUri: repository.url, checkoutLocation: "a" };
     await expect(
       checkedOut(temporaryFolder(), source, { ...source, checkoutLocation: "./a/" }),
-    ).rejects.toThrow("two sources go to the folder");
+    ).rejects.toThrow("two sources have the folder");
   });
 
   test("nowhere for a blank environment", async () => {

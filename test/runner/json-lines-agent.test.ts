@@ -304,7 +304,7 @@ describe("an agent that breaks the form", () => {
       breaks('its type is "dance"'),
       breaks("its content is no text"),
       breaks("that it was not given: never"),
-      breaks("its status is none of those"),
+      breaks("its status is not a known value"),
       breaks("an interest lacks"),
       breaks("its usage cannot be read"),
     ]);

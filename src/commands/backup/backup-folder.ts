@@ -134,7 +134,7 @@ async function check(config: DataConfig, file: string, scratch: string): Promise
     await store.close();
   }
   const { holds, text } = await verifyAudit(restored);
-  if (!holds) throw new Error(`its audit log does not hold:\n${text.trimEnd()}`);
+  if (!holds) throw new Error(`its audit log does not verify:\n${text.trimEnd()}`);
 }
 
 async function asFailedCopy(file: string, work: () => Promise<void>): Promise<void> {

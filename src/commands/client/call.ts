@@ -105,7 +105,7 @@ export function isTemporary(error: unknown): boolean {
 export function messageOf(error: unknown, tokenRemedy = "chartroom login"): string {
   if (!(error instanceof ConnectError)) return (error as Error).message;
   if (error.code === Code.Unauthenticated) return `${unauthenticatedText(error)}: ${tokenRemedy}`;
-  if (error.code === Code.NotFound) return `${error.rawMessage}: there is none, or it is not open to you`;
+  if (error.code === Code.NotFound) return `${error.rawMessage}: it does not exist, or you may not see it`;
   return error.rawMessage;
 }
 
@@ -163,7 +163,7 @@ function unauthenticatedText(error: ConnectError): string {
   const detail = error
     .findDetails(ErrorDetailSchema)
     .find(({ reason }) => reason === ErrorReason.TOKEN_EXPIRED);
-  return detail ? `the token ended at ${detail.metadata.expired_at}` : "the token does not hold";
+  return detail ? `the token ended at ${detail.metadata.expired_at}` : "the token is not valid";
 }
 
 /** Returns the reason of a failed connection as text; OpenSSL's own text names its source files. */

@@ -109,7 +109,7 @@ async function send(server: string, path: string, form: Readonly<Record<string, 
 function refusalOf(answer: Answer, server: string): StartError {
   const reason = answer.text("error_description") || answer.text("error");
   if (reason !== "") return new StartError(reason, { exitCode: ExitCode.refused });
-  const message = `${server} lets nobody log in by a browser: chartroom login --paste takes a token`;
+  const message = `${server} does not offer login in a browser: chartroom login --paste takes a token`;
   return new StartError(message, { exitCode: ExitCode.refused });
 }
 

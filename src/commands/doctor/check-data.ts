@@ -68,8 +68,7 @@ async function checkBeginning({ reader }: ReadOnlyStore, { config }: DataCheck):
     const { what, advice } = emptiedData(config.dataDir, SERVER_URL_FILE);
     return [wrong("database", what, advice)];
   }
-  const text =
-    "nothing was ever made in it: the next start of the server makes an organization, as in a new one";
+  const text = "it is empty: the next start of the server creates an organization, as in a new database";
   const advice = `if there was one before, restore a backup; ${DATABASE_FILE}-wal is part of the database`;
   return [note("database", text, advice)];
 }
@@ -121,7 +120,7 @@ async function checkFile({ dataDir }: Config): Promise<Finding[]> {
   const mib = (bytes: number) => Math.ceil(bytes / 1024 ** 2);
   const findings = [ok("database", `SQLite, ${mib(size)} MiB, and its pages are whole`)];
   if (log <= LONG_LOG_BYTES) return findings;
-  const text = `the log of changes next to it has ${mib(log)} MiB: something reads the database without an end`;
+  const text = `the log of changes next to it has ${mib(log)} MiB: a program reads the database and never ends its transaction`;
   return [
     ...findings,
     note("database", text, "end other programs that have the file open, and restart the server"),
@@ -137,11 +136,11 @@ async function checkPostgres({ config, now }: DataCheck): Promise<Finding[]> {
     const findings = [ok("database", `PostgreSQL ${release}`)];
     if (isReadOnly) {
       const advice = "name the primary in --database-url, or make the database writable";
-      findings.push(wrong("database", "the database is read-only, as a standby is", advice));
+      findings.push(wrong("database", "the database is read-only, like a standby", advice));
     }
     if (problem !== undefined) {
-      const advice = "put that right; servers then go on by themselves; see docs/postgres.md";
-      findings.push(wrong("database", `it takes no changes: ${problem}`, advice));
+      const advice = "fix that; servers then continue by themselves; see docs/postgres.md";
+      findings.push(wrong("database", `it accepts no changes: ${problem}`, advice));
     }
     if (Math.abs(aheadMs) > CLOCK_TOLERANCE_MS) {
       const text = `the clock of the database is ${Math.round(Math.abs(aheadMs) / 1000)} seconds ${aheadMs > 0 ? "ahead of" : "behind"} that of this machine`;

@@ -97,7 +97,7 @@ function fileFindings(dataDir: string): Finding[] {
     .map(({ name }) => name)
     .filter((name) => WRITTEN_FILES.includes(name) && !isChangeable(join(dataDir, name)));
   if (kept.length === 0) return [];
-  const text = `the system lets nobody change ${kept.join(" and ")} in ${dataDir}`;
+  const text = `nobody can change ${kept.join(" and ")} in ${dataDir}`;
   return [wrong("data folder", text, "look at its attributes (lsattr, chattr -i) and at its mounts")];
 }
 

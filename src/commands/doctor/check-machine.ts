@@ -79,7 +79,7 @@ export async function checkIsolation(config: Config, terminal: Terminal): Promis
   if (!config.localRunner) return [ok("isolation", "the server runs no work itself (--local-runner)")];
   try {
     const { name } = await chooseLocalIsolation(config, terminal, createLog("silent"));
-    if (name !== "none") return [ok("isolation", `work is kept in by ${name}`)];
+    if (name !== "none") return [ok("isolation", `work is isolated by ${name}`)];
     const text = "the work of the server's own runner is not isolated";
     return [
       note("isolation", text, "install bubblewrap and leave --isolation at auto; see docs/isolation.md"),

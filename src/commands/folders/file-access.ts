@@ -22,13 +22,13 @@ const UNWRITTEN = /^SQLITE_(FULL|IOERR_(WRITE|FSYNC|TRUNCATE))$/;
 const FOLDER_PROBLEMS: Readonly<Record<string, string>> = {
   ...FILE_PROBLEMS,
   EEXIST: "it is a link that leads nowhere, or another process has just made it",
-  ENOENT: "the system lets nobody make a folder there",
+  ENOENT: "the system allows no folder there",
 };
 
 /** Returns why a file cannot be written, as a text for the person at the terminal. */
 export function writeProblem(error: unknown): string {
   const { code = "", message } = error as NodeJS.ErrnoException;
-  return { ...FILE_PROBLEMS, ENOENT: "the system lets nobody make a file there" }[code] ?? message;
+  return { ...FILE_PROBLEMS, ENOENT: "the system allows no file there" }[code] ?? message;
 }
 
 /** Returns whether an error is a failed write to a database file. */

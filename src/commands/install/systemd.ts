@@ -62,7 +62,7 @@ function install(files: readonly InstalledFile[], { root, force }: InstallChoice
   if (changed.length > 0 && !force) {
     const names = changed.map(({ path }) => `  ${placeOf(root, path)}\n`).join("");
     throw new StartError(
-      `these files are there and say something else; --force replaces them, a drop-in (systemctl edit) outlives it:\n${names}`,
+      `these files exist with other content; --force replaces them, and keeps drop-ins (systemctl edit):\n${names}`,
     );
   }
   const lines = files.map((file) => {

@@ -46,7 +46,7 @@ async function headsOf(file: string): Promise<readonly NamedHead[]> {
   if (heads) return heads;
   if (isContinuous) return [...reached.values()];
   throw new StartError(
-    `${file} names no heads of the chains at its end, and none that they have reached: it is no export, or a part of one`,
+    `${file} does not end with the heads of the chains: it is not an export, or only part of one`,
   );
 }
 

@@ -64,13 +64,13 @@ export function lineOf({
 }
 
 function anchorText({ sequence, until_sequence, chain_hash, at, key_id }: AuditAnchor): string {
-  if (sequence === 0) return `the rows up to ${until_sequence} are about to go`;
-  const until = until_sequence > sequence ? `, those up to ${until_sequence} are about to` : "";
+  if (sequence === 0) return `the rows up to ${until_sequence} are about to be removed`;
+  const until = until_sequence > sequence ? `, those up to ${until_sequence} are about to be` : "";
   const hash = chain_hash === null ? "" : ` with the hash ${Buffer.from(chain_hash).toString("hex")}`;
   // A forged row may have a time outside the range of Date.
   const time = Math.abs(at) > LAST_MS ? `${at}` : new Date(at).toISOString();
   const sealed = `anchored at ${time} with the key ${key_id}`;
-  return `the rows up to ${sequence}${hash} went by retention${until}, ${sealed}`;
+  return `the rows up to ${sequence}${hash} were removed by retention${until}, ${sealed}`;
 }
 
 function formatHash(hash: Uint8Array): string {

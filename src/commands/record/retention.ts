@@ -56,7 +56,7 @@ export async function runRetention(
       isAny = true;
       print(`${nameOf(organization)}: removed ${countOf("auditRows", rows)}\n`);
     });
-    return isAny ? "what is kept no longer is removed\n" : "nothing was to be removed\n";
+    return isAny ? "everything past its retention was removed\n" : "there was nothing to remove\n";
   } finally {
     await store.close();
   }

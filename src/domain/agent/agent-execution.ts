@@ -136,7 +136,7 @@ export function requireTakesInput(execution: AgentExecution): void {
  */
 export function requireMayStartSubagents(execution: AgentExecution): void {
   if (!hasStopped(execution) && !isStopRequested(execution)) return;
-  throw unsuitable(execution, "the agent run is to stop, and starts no sub-agents");
+  throw unsuitable(execution, "the agent run is stopping and can start no sub-agents");
 }
 
 /**

@@ -18,8 +18,8 @@ test.each([
 });
 
 test("a runner that says nothing leaves no failure without words", () => {
-  expect(failureOfAgent(undefined).message).toBe("the agent failed; the runner said no more");
+  expect(failureOfAgent(undefined).message).toBe("the agent failed; the runner gave no reason");
   expect(failureOfAgent({ reason: "x", message: "" }).message).toBe(
-    "the agent failed; the runner said no more",
+    "the agent failed; the runner gave no reason",
   );
 });

@@ -21,6 +21,6 @@ export function failureOfAgent(reported: Pick<Failure, "reason" | "message"> | u
     reported && Object.hasOwn(RUNNER_REASONS, reported.reason) ? RUNNER_REASONS[reported.reason] : undefined;
   return {
     reason: reason ?? Reason.AGENT_EXECUTION,
-    message: reported?.message || "the agent failed; the runner said no more",
+    message: reported?.message || "the agent failed; the runner gave no reason",
   };
 }

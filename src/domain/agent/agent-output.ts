@@ -60,5 +60,5 @@ export function appendText(before: string, blocks: readonly Block[], maxCharacte
  */
 export function requireReachedSequence(after: number, lastSequence: number): void {
   if (after <= lastSequence) return;
-  throw valueUnusable("afterSequence", "afterSequence is a number that the agent run has not reached");
+  throw valueUnusable("afterSequence", "afterSequence is higher than the last number of the agent run");
 }

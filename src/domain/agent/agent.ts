@@ -71,7 +71,7 @@ function listedWords(text: string): string[] {
   try {
     words = JSON.parse(text);
   } catch {
-    throw valueUnusable("command", "the command begins like a JSON list and is none");
+    throw valueUnusable("command", "the command begins like a JSON list but is not one");
   }
   if (Array.isArray(words) && words.every((word) => typeof word === "string")) return words;
   throw valueUnusable("command", "the JSON list of a command has words only, each a string");

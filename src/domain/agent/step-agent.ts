@@ -29,7 +29,7 @@ export function isStepRunning(action: WorkflowExecutionAction, key: string): boo
 /** Requires that a step runs. @throws DomainError PHASE_UNSUITABLE */
 export function requireStepRunning(action: WorkflowExecutionAction, key: string): void {
   if (isStepRunning(action, key)) return;
-  const message = "the step does not go on: report first that it runs, and start nothing once it is to stop";
+  const message = "the step is not running: report first that it runs, and start nothing once it must stop";
   throw phaseUnsuitable("step", "", message);
 }
 

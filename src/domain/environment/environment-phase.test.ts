@@ -58,10 +58,12 @@ describe("a report", () => {
   test("that an environment goes is taken only of one that is wanted deleted, and from any phase", () => {
     for (const from of REPORTED.filter((phase) => phase !== Phase.DELETED)) {
       expect(report(environment(from, Phase.DELETED), Phase.DELETED)?.status?.phase).toBe(Phase.DELETED);
-      expect(() => report(environment(from, Phase.STOPPED), Phase.DELETED)).toThrow("not wanted deleted");
+      expect(() => report(environment(from, Phase.STOPPED), Phase.DELETED)).toThrow(
+        "nobody has asked to delete",
+      );
     }
     expect(() => report(environment(Phase.DELETED, Phase.DELETED), Phase.DELETING)).toThrow(
-      "does not come from",
+      "cannot change from",
     );
   });
 

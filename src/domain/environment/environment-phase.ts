@@ -176,10 +176,10 @@ function requireTransition(from: Phase, to: Phase, wanted: Phase): void {
   const next = EnvironmentPhaseSchema.value[to]?.name ?? String(to);
   const isEnding = ENDING.includes(to);
   if (isEnding && wanted !== Phase.DELETED) {
-    throw phaseUnsuitable("environment", name, "the environment is not wanted deleted: keep it");
+    throw phaseUnsuitable("environment", name, "nobody has asked to delete the environment: keep it");
   }
   if (isEnding ? from !== Phase.DELETED : TRANSITIONS[from].includes(to)) return;
-  throw phaseUnsuitable("environment", name, `an environment does not come from ${name} to ${next}`);
+  throw phaseUnsuitable("environment", name, `an environment cannot change from ${name} to ${next}`);
 }
 
 type WithStatus = Environment & { status: NonNullable<Environment["status"]> };

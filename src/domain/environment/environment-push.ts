@@ -127,6 +127,6 @@ export function ownCredentialMissing(host: string): DomainError {
 
 /** Returns the error for a push when too many pushes of its environment already wait for approval. */
 export function tooManyApprovals(limit: number): DomainError {
-  const message = `pushes of the environment wait for ${limit} approvals, which is the most: have some of them decided first`;
+  const message = `pushes of the environment wait for ${limit} approvals, which is the maximum: have some of them decided first`;
   return limitReached("approval", limit, message);
 }

@@ -157,7 +157,7 @@ function firstDesiredPhase(requested: EnvironmentPhase): EnvironmentPhase {
     default:
       throw valueUnusable(
         "spec.desiredPhase",
-        "a new environment can be wanted running or stopped, in no other phase",
+        "the desired phase of a new environment must be running or stopped",
       );
   }
 }

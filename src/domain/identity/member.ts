@@ -55,7 +55,10 @@ export function requireOtherAdministrators(organizationId: string, others: numbe
 /** Requires that a user that leaves is the caller. @throws DomainError PERMISSION_DENIED */
 export function requireOwnMembership(userId: string, callerId: string): void {
   if (userId === callerId) return;
-  throw permissionDenied("leave_organization", "members leave for themselves: RemoveMember removes others");
+  throw permissionDenied(
+    "leave_organization",
+    "only members themselves can leave: remove others with RemoveMember",
+  );
 }
 
 /** Requires that a request names a role. @throws DomainError VALUE_UNUSABLE */

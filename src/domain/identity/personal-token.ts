@@ -62,20 +62,20 @@ export function renewedToken(
   now: number,
 ): { token: PersonalAccessToken; expiresAtMs: number } {
   if (isDisabled) {
-    const message = "the token was disabled, and does not come back: make another one";
+    const message = "the token was disabled and cannot be enabled again: create another one";
     throw phaseUnsuitable("personal access token", "disabled", message);
   }
   const expiresAtMs = endOf(validForMs, now);
   if (expiresAtMs < endsAtMs) {
     const end = new Date(endsAtMs).toISOString();
-    throw valueUnusable("validFor", `the token holds until ${end}, and is not renewed for less`);
+    throw valueUnusable("validFor", `the token is valid until ${end} and cannot be renewed for less`);
   }
   return { token: { ...token, expiresAt: timestampFromMs(expiresAtMs) }, expiresAtMs };
 }
 
 function endOf(validForMs: number, now: number): number {
   if (!(validForMs >= 0 && validForMs <= TOKEN_VALID_MAX_MS)) {
-    throw valueUnusable("validFor", "a token holds for at most 90 days (7776000s)");
+    throw valueUnusable("validFor", "a token is valid for at most 90 days (7776000s)");
   }
   return now + (validForMs || TOKEN_VALID_DEFAULT_MS);
 }

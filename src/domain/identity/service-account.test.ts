@@ -29,10 +29,10 @@ describe("a new service account", () => {
   });
 
   test("is refused when its time is now, past or unset", () => {
-    expect(() => madeUntil(NOW / 1000, 0)).toThrow("validUntil must be a time to come");
-    expect(() => madeUntil(NOW / 1000 - 1, 999_999_999)).toThrow("validUntil must be a time to come");
+    expect(() => madeUntil(NOW / 1000, 0)).toThrow("validUntil must be in the future");
+    expect(() => madeUntil(NOW / 1000 - 1, 999_999_999)).toThrow("validUntil must be in the future");
     const unset = create(CreateServiceAccountRequestSchema, { name: "robot" });
-    expect(() => newServiceAccount(unset, origin)).toThrow("validUntil must be a time to come");
+    expect(() => newServiceAccount(unset, origin)).toThrow("validUntil must be in the future");
   });
 
   test("is suspended from the end of its validity on", () => {

@@ -32,7 +32,7 @@ export function newServiceAccount(
 ): { serviceAccount: ServiceAccount; validUntilMs: number } {
   requireTimestampInRange("validUntil", validUntil);
   const validUntilMs = roundedUpMs(validUntil);
-  if (validUntilMs <= now) throw valueUnusable("validUntil", "validUntil must be a time to come");
+  if (validUntilMs <= now) throw valueUnusable("validUntil", "validUntil must be in the future");
   const serviceAccount = create(ServiceAccountSchema, {
     id,
     organizationId,
@@ -63,7 +63,7 @@ export function requireProvisioning(account: Pick<ServiceAccount, "provisioning"
   if (account?.provisioning) return;
   throw permissionDenied(
     "provision",
-    "SCIM takes the tokens of service accounts that were made with provisioning alone",
+    "SCIM accepts only the tokens of service accounts that were created with provisioning",
   );
 }
 
@@ -81,7 +81,7 @@ export function requireLastingToken(kind: string | undefined): void {
   if (kind !== "machine") return;
   throw permissionDenied(
     "create_service_account_token",
-    "a token that was given for that of an issuer makes no other",
+    "a token that was exchanged for that of an issuer cannot create another",
   );
 }
 

@@ -58,6 +58,6 @@ export function requireReplacementAgreed(isOtherSignedIn: boolean, isAgreed: boo
 export function signInRefused(): DomainError {
   return new DomainError(
     ErrorReason.UNAUTHENTICATED,
-    "this signs nobody in: a link holds for 15 minutes and once, a token until it ends",
+    "this signs nobody in: a link works once, within 15 minutes, and a token until it expires",
   );
 }

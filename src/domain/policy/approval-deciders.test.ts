@@ -79,11 +79,11 @@ describe("deciders that are written", () => {
     [{ who: Who.USERS, userIds: ["gone"] }, "and 0 can decide"],
     [{ who: Who.USERS, userIds: ["ann", "ANN"], required: 2 }, "needs 2 of"],
     [{ who: Who.USERS }, "names nobody"],
-    [{ userIds: ["ann"] }, "WHO_USERS only"],
+    [{ userIds: ["ann"] }, "only with WHO_USERS"],
     [{ who: Who.USERS, groupIds: ["team"], required: 3 }, "needs 3 of"],
     [{ who: Who.USERS, userIds: ["ann"], groupIds: ["one"], required: 2 }, "and 1 can decide"],
     [{ who: Who.USERS, groupIds: ["empty"] }, "and 0 can decide"],
-    [{ who: Who.ADMINISTRATORS, groupIds: ["team"] }, "x.groupIds has an effect with WHO_USERS only"],
+    [{ who: Who.ADMINISTRATORS, groupIds: ["team"] }, "x.groupIds has an effect only with WHO_USERS"],
   ])("could not: %j", (init, words) => {
     expect(problem(init)).toContain(words);
   });

@@ -93,7 +93,7 @@ export function requireSatisfiable(
     if (who !== Who.USERS && ids.length > 0)
       throw valueUnusable(
         `${field}.${name}`,
-        `${field}.${name} has an effect with WHO_USERS only: leave it out`,
+        `${field}.${name} has an effect only with WHO_USERS: leave it out`,
       );
   const fit = members.filter((member) =>
     who === Who.USERS

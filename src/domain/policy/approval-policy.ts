@@ -167,7 +167,7 @@ export function requireMeaningfulRules(policy: AgentApprovalPolicy | undefined):
   for (const [index, { effect, kinds, deciders }] of (policy?.rules ?? []).entries()) {
     const field = pathOf(index);
     if (deciders && effect !== Effect.ASK)
-      throw valueUnusable(`${field}.deciders`, `${field}.deciders has an effect with EFFECT_ASK only`);
+      throw valueUnusable(`${field}.deciders`, `${field}.deciders has an effect only with EFFECT_ASK`);
     if (kinds.includes(ToolKind.QUESTION) && effect === Effect.ALLOW)
       throw valueUnusable(`${field}.effect`, `${field}.effect must ask or deny, since it is about questions`);
   }

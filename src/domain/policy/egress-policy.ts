@@ -27,7 +27,7 @@ export function requireMeaningfulEgress({ hosts }: EgressPolicy): void {
     const field = `${EGRESS}.hosts[${index}].host`;
     throw valueUnusable(
       field,
-      `${field} must be a name, an address, or *. and a name, without scheme, path and port: ${JSON.stringify(host)} is none`,
+      `${field} must be a name, an address, or *. and a name, without scheme, path and port, not ${JSON.stringify(host)}`,
     );
   }
 }

@@ -30,7 +30,7 @@ describe("rules that are written", () => {
   test.each([Effect.ALLOW, Effect.DENY])("name nobody who decides with the effect %p", (effect) => {
     const rules = policy({ branches: ["a"], effect }, { branches: ["b"], effect, deciders: {} });
     expect(() => requireMeaningfulPushRules(rules)).toThrow(
-      "rules[1].deciders has an effect with EFFECT_ASK",
+      "rules[1].deciders has an effect only with EFFECT_ASK",
     );
   });
 

@@ -46,7 +46,7 @@ export function requireMeaningfulPushRules({ rules }: PushRules): void {
   for (const [index, { branches, effect, deciders }] of rules.entries()) {
     const path = pathOfPushRule(index);
     if (deciders && effect !== Effect.ASK)
-      throw valueUnusable(`${path}.deciders`, `${path}.deciders has an effect with EFFECT_ASK only`);
+      throw valueUnusable(`${path}.deciders`, `${path}.deciders has an effect only with EFFECT_ASK`);
     for (const [place, pattern] of branches.entries()) {
       const problem = patternProblem(pattern);
       const field = `${path}.branches[${place}]`;

@@ -229,7 +229,7 @@ export function requireRoomFor({ secret, valueBytes }: Sibling, all: readonly Si
     throw limitReached(
       "secret",
       MAX_SECRETS_PER_OWNER,
-      `the scope has ${MAX_SECRETS_PER_OWNER} secrets, which is the most: delete one first`,
+      `the scope has ${MAX_SECRETS_PER_OWNER} secrets, which is the maximum: delete one first`,
     );
   const bytes = others.reduce((sum, each) => sum + each.valueBytes, valueBytes);
   if (bytes > MAX_VALUE_BYTES_PER_OWNER)

@@ -84,14 +84,14 @@ export function requireSecurityPolicyAssignable({ id, spec }: SecurityPolicy): v
   if (defaultEffect !== Effect.UNSPECIFIED && defaultEffect !== Effect.ALLOW) {
     fail(
       "spec.executables.defaultEffect",
-      "must be unset or EFFECT_ALLOW: only named executables can be held",
+      "must be unset or EFFECT_ALLOW: only named executables can be controlled",
     );
   }
   for (const [index, { effect }] of (spec?.executables?.rules ?? []).entries()) {
     if (effect !== Effect.BLOCK) {
       fail(
         `spec.executables.rules[${index}].effect`,
-        "must be EFFECT_BLOCK: no isolation keeps another effect",
+        "must be EFFECT_BLOCK: no isolation enforces another effect",
       );
     }
   }
@@ -115,7 +115,7 @@ export function requireSecurityPolicyUnused({ assigned, applied }: SecurityPolic
     throw inUse("security policy", "organization policies", message);
   }
   if (applied) {
-    const message = "the security policy holds in environments: delete them first";
+    const message = "environments use the security policy: delete them first";
     throw inUse("security policy", "environment", message);
   }
 }

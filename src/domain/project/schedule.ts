@@ -43,7 +43,7 @@ export function requireValidSchedule(schedule: Schedule, nowMs: number, path: st
   if (!isTimeZone(timeZone)) {
     throw valueUnusable(
       `${path}.timeZone`,
-      `${path}.timeZone: "${timeZone}" is no time zone: name one of the IANA database, such as Europe/Berlin`,
+      `${path}.timeZone: "${timeZone}" is not a time zone: name one of the IANA database, such as Europe/Berlin`,
     );
   }
   if (!hasSuchDay(cronExpression) || nextInstant(schedule, nowMs) === undefined) {

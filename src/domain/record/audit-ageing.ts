@@ -74,7 +74,7 @@ export function recordProblem(anchor: AuditAnchor, recorded: ChainHead | undefin
   const { sequence, chain_hash } = anchor;
   if (sequence === 0) return undefined;
   if (!recorded || recorded.sequence < sequence)
-    return { sequence, problem: "no entry of the chain records that the rows up to its anchor went" };
+    return { sequence, problem: "no entry of the chain records the removal of the rows up to its anchor" };
   if (
     recorded.sequence === sequence &&
     Buffer.compare(recorded.chain_hash ?? EMPTY, chain_hash ?? EMPTY) !== 0

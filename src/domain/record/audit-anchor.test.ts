@@ -43,14 +43,16 @@ describe("an anchor", () => {
     { hash: sealed().hash.subarray(0, 31) },
   ])("breaks where it was changed: %p", (change) => {
     expect(anchorProblem({ ...sealed(), ...change }, mac)?.problem).toBe(
-      "what its anchor says is not what the anchor's seal was made over",
+      "its anchor was changed: it does not match its seal",
     );
   });
 
   test("breaks where its key is unknown, and where its numbers do not fit", () => {
     expect(anchorProblem(sealed({}, "other"), mac)?.problem).toContain("with the key other");
-    expect(anchorProblem(sealed({ rows: 2 }), mac)?.problem).toBe("its anchor counts 2 rows, to go until 5");
-    expect(anchorProblem(sealed({ until_sequence: 2 }), mac)?.problem).toContain("to go until 2");
+    expect(anchorProblem(sealed({ rows: 2 }), mac)?.problem).toBe(
+      "its anchor is inconsistent: it counts 2 rows up to row 3, and plans removal up to row 5",
+    );
+    expect(anchorProblem(sealed({ until_sequence: 2 }), mac)?.problem).toContain("plans removal up to row 2");
   });
 });
 

@@ -46,10 +46,12 @@ export function anchorProblem(anchor: AuditAnchor, mac: AuditMac): ChainBreak | 
   const expected = mac(key_id, anchorBytes(anchor));
   if (!expected) return problem(`its anchor was made with the key ${key_id}, which is not in the key file`);
   if (Buffer.compare(expected, hash) !== 0)
-    return problem("what its anchor says is not what the anchor's seal was made over");
+    return problem("its anchor was changed: it does not match its seal");
   // A chain begins with row 1, and only its oldest rows are removed.
   if (rows !== sequence || until_sequence < sequence)
-    return problem(`its anchor counts ${rows} rows, to go until ${until_sequence}`);
+    return problem(
+      `its anchor is inconsistent: it counts ${rows} rows up to row ${sequence}, and plans removal up to row ${until_sequence}`,
+    );
   return undefined;
 }
 

@@ -139,7 +139,7 @@ export function parseChainRemoval(row: StoredAuditRow): ChainRemoval | undefined
 export function removedChainReport(organizationId: string, removal: ChainRemoval | undefined): ChainReport {
   const base = { organizationId, rows: 0, validRows: 0, unhashed: 0 };
   if (removal) return { ...base, hash: removal.head.chain_hash, removal };
-  const problem = "the chain is gone with its organization, which the installation's chain names";
+  const problem = "the chain is missing, and so is its organization, which the installation's chain names";
   return { ...base, hash: null, broken: { sequence: 1, problem } };
 }
 
@@ -160,12 +160,12 @@ function sequenceProblem(
   if (anchor && sequence <= anchor.sequence)
     return {
       sequence,
-      problem: `it is there, although its anchor says that the rows up to ${anchor.sequence} went`,
+      problem: `it exists, although its anchor says that the rows up to ${anchor.sequence} were removed`,
     };
   if (sequence < expected) return { sequence, problem: "its number appears twice" };
   const last = sequence - 1;
   const problem = last === expected ? "it is missing" : `the rows from here to ${last} are missing`;
-  const without = expected === 1 ? ", and no anchor says that they went" : "";
+  const without = expected === 1 ? ", and no anchor says that they were removed" : "";
   return { sequence: expected, problem: `${problem}${without}` };
 }
 
@@ -178,7 +178,7 @@ function hashProblem(
   if (hash === null || key_id === null) {
     const isFirstRelease = hash === null && key_id === null && row.previous_hash === null;
     if (isFirstRelease && previous === null) return undefined;
-    return { sequence, problem: "it carries no hash, although the rows before it or parts of it do" };
+    return { sequence, problem: "it has no hash, although the rows before it or parts of it do" };
   }
   if (row.previous_hash !== null && !equal(row.previous_hash, previous)) {
     return { sequence, problem: "the hash of the row before it is not the one that it names" };
@@ -186,7 +186,8 @@ function hashProblem(
   const expected = mac(key_id, auditBytes({ ...row, key_id }, previous));
   if (!expected)
     return { sequence, problem: `it was made with the key ${key_id}, which is not in the key file` };
-  if (!equal(hash, expected)) return { sequence, problem: "what it says is not what its hash was made over" };
+  if (!equal(hash, expected))
+    return { sequence, problem: "it was changed: its content does not match its hash" };
   return undefined;
 }
 

@@ -35,7 +35,7 @@ export function requireReachedEvent(afterSequence: bigint, head: number): number
   if (afterSequence <= BigInt(head)) return Number(afterSequence);
   throw valueUnusable(
     "afterSequence",
-    "afterSequence is a number that the organization's record has not reached",
+    "afterSequence is higher than the last number of the organization's record",
   );
 }
 

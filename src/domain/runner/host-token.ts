@@ -118,7 +118,7 @@ function maskedFields({ updateMask, token }: UpdateHostAuthenticationTokenReques
 function requireUnexpired(expiresAt: Timestamp, now: number): void {
   const { seconds, nanos } = expiresAt;
   if (seconds > LAST_SECOND || nanos < 0 || nanos > 999_999_999) {
-    throw valueUnusable("expiresAt", "expiresAt is no time up to the end of the year 9999");
+    throw valueUnusable("expiresAt", "expiresAt must be a time before the year 10000");
   }
   if (timestampMs(expiresAt) > now) return;
   throw valueUnusable("expiresAt", "expiresAt has passed: a token that expired cannot be used any more");

@@ -55,7 +55,7 @@ test("a runner is shown as what it said, and as silent with what was known of it
   expect(inactiveRunner(registered, 2).status).toMatchObject({
     phase: Phase.INACTIVE,
     version: "3",
-    message: "nothing was heard of the runner for 90 seconds",
+    message: "the runner has not reported for 90 seconds",
   });
 });
 

@@ -102,7 +102,7 @@ export function connectedRunner(
 
 /** Returns the runner as inactive after it was silent for too long. */
 export function inactiveRunner(present: Runner, now: number): Runner {
-  const message = `nothing was heard of the runner for ${INACTIVE_AFTER_MS / 1000} seconds`;
+  const message = `the runner has not reported for ${INACTIVE_AFTER_MS / 1000} seconds`;
   return withStatus(present, { phase: RunnerPhase.INACTIVE, message }, now);
 }
 
@@ -121,7 +121,7 @@ function withStatus(present: Runner, changes: Partial<RunnerStatus>, now: number
 /** Requires that a runner takes work. @throws DomainError PHASE_UNSUITABLE */
 export function requireRunnerAvailable(runner: Runner): void {
   if (isAvailable(runner)) return;
-  throw phaseUnsuitable("runner", "INACTIVE", "the runner takes no work: name another, or none");
+  throw phaseUnsuitable("runner", "INACTIVE", "the runner accepts no work: name another, or none");
 }
 
 /** The most recent instance of a runner. */
@@ -161,6 +161,6 @@ function instanceReplaced(instanceId: string) {
   return inUse(
     "runner",
     `instance ${instanceId}`,
-    "another instance of this runner is at work: stop it, or create a runner of its own for this one",
+    "another instance of this runner is running: stop it, or create another runner for this one",
   );
 }

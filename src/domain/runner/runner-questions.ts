@@ -58,15 +58,14 @@ function tooManyQuestions(scope: "caller" | "runner", limit: number): DomainErro
   return new DomainError(
     ErrorReason.TOO_MANY_QUESTIONS,
     scope === "caller"
-      ? `the caller has ${limit} questions open at this runner, which is the most: wait for an answer`
-      : `the runner has ${limit} questions open, which is the most: call again later`,
+      ? `the caller has ${limit} questions open at this runner, which is the maximum: wait for an answer`
+      : `the runner has ${limit} questions open, which is the maximum: call again later`,
     { scope, limit: String(limit) },
   );
 }
 
 /** What people can still read while an environment is unreachable. */
-const STILL_THERE =
-  "What was reported of it last stays readable with GetEnvironmentChanges and GetEnvironmentDiff";
+const STILL_THERE = "Its last report can still be read with GetEnvironmentChanges and GetEnvironmentDiff";
 
 /** The causes that the server itself finds, as messages for people. */
 const CAUSES = {

@@ -58,7 +58,7 @@ export function updatedRunner(
   }
   const desiredPhase = spec?.desiredPhase;
   if (desiredPhase !== undefined && !REQUESTABLE.includes(desiredPhase)) {
-    const message = "a runner can be wanted active or inactive, in no other phase";
+    const message = "the desired phase of a runner must be active or inactive";
     throw valueUnusable("spec.desiredPhase", message);
   }
   const runner = clone(RunnerSchema, present);

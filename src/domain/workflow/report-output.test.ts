@@ -63,7 +63,7 @@ describe("a text that was printed", () => {
   });
 
   test("is no string with half of a surrogate pair", () => {
-    expect(read(string(), "a\ud800")).toBe("output result is no valid Unicode text");
+    expect(read(string(), "a\ud800")).toBe("output result is not valid Unicode text");
   });
 
   test("matches the pattern in some part", () => {
@@ -112,7 +112,7 @@ describe("a whole number that was printed", () => {
     "7n",
     "NaN",
   ])("%j is none", (text) => {
-    expect(read(integer(), text)).toBe("output result is no whole number in decimal digits");
+    expect(read(integer(), text)).toBe("output result is not a whole number in decimal digits");
   });
 
   test("stays within its bounds, both of which belong to it", () => {
@@ -149,7 +149,7 @@ describe("a number that was printed", () => {
   test.each(["", ".", "e5", "1e", "1.5.2", "0x1p3", "0x10", "1,5", "NaN", "Infinity", "-inf", "1 2", "1f"])(
     "%j is none",
     (text) => {
-      expect(read(float(), text)).toBe("output result is no number in decimal digits");
+      expect(read(float(), text)).toBe("output result is not a number in decimal digits");
     },
   );
 

@@ -96,7 +96,7 @@ function readValue(schema: Schema, text: string): Read {
 
 function readString(pattern: string, text: string): Read {
   // Protobuf cannot carry half of a surrogate pair.
-  if (!text.isWellFormed()) return { problem: "is no valid Unicode text" };
+  if (!text.isWellFormed()) return { problem: "is not valid Unicode text" };
   if (pattern === "") return text;
   const compiled = compilePattern(pattern);
   if ("problem" in compiled) return compiled;
@@ -104,7 +104,7 @@ function readString(pattern: string, text: string): Read {
 }
 
 function readInteger({ min, max }: WorkflowStep_Report_IntegerSchema, text: string): Read {
-  if (!INTEGER.test(text)) return { problem: "is no whole number in decimal digits" };
+  if (!INTEGER.test(text)) return { problem: "is not a whole number in decimal digits" };
   const value = BigInt(text.replace(/^\+/, ""));
   if (value < MIN_INTEGER || value > MAX_INTEGER) return { problem: "does not fit into 64 bits" };
   if (min !== undefined && value < BigInt(min)) return { problem: `is less than ${min}` };
@@ -113,7 +113,7 @@ function readInteger({ min, max }: WorkflowStep_Report_IntegerSchema, text: stri
 }
 
 function readFloat({ min, max }: WorkflowStep_Report_FloatSchema, text: string): Read {
-  if (!FLOAT.test(text)) return { problem: "is no number in decimal digits" };
+  if (!FLOAT.test(text)) return { problem: "is not a number in decimal digits" };
   const value = Number(text);
   if (!Number.isFinite(value)) return { problem: "is too large for a number of 64 bits" };
   // The bounds have 32 bits, where 0.1 is slightly larger than in 64: compared in 32 bits, 0.1 is

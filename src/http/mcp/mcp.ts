@@ -155,7 +155,7 @@ async function write(res: HttpResponse, record: CallRecord, response: Response):
 
 function respondMethodNotAllowed(res: HttpResponse, record: CallRecord): Promise<void> {
   res.setHeader("allow", "POST");
-  const message = "this is asked for with POST: the server keeps no sessions and streams nothing by itself";
+  const message = "use POST: the server keeps no sessions and starts no streams";
   const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed: "POST" });
   return refuse(res, record, error, 405);
 }

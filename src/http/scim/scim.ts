@@ -112,7 +112,7 @@ function writeScimError(res: HttpResponse, record: CallRecord, error: ConnectErr
 function writeWrongMethod(res: HttpResponse, record: CallRecord, allowed: string): Promise<void> {
   record.code = Code.InvalidArgument;
   res.setHeader("allow", allowed);
-  return write(res, record, 405, errorBody(405, `this is asked for with ${allowed}`));
+  return write(res, record, 405, errorBody(405, `use ${allowed}`));
 }
 
 function errorBody(status: number, detail: string, scimType?: string): object {

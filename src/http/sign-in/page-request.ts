@@ -111,7 +111,7 @@ async function readText(req: HttpRequest, maxBytes: number): Promise<string> {
 
 /** Returns the error for a request with a method that the path does not support. */
 export function wrongMethod(allowed: string): ConnectError {
-  return writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, `this is asked for with ${allowed}`, {
+  return writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, `use ${allowed}`, {
     allowed,
   });
 }

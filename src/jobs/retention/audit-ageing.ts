@@ -252,7 +252,7 @@ export const auditAgeingJob: JobFactory = ({ store, keys, auditSinks, now, log, 
       { days: settings.auditRetention, targets: auditSinks.map(({ target }) => target) },
       now(),
       ({ organizationId, rows }) =>
-        log.info({ organizationId, kind: "auditRows", rows }, "removed what is kept no longer"),
+        log.info({ organizationId, kind: "auditRows", rows }, "removed what is past its retention"),
       draining,
     ),
 });

@@ -106,7 +106,7 @@ export const retentionJob: JobFactory = ({ store, now, log, settings, draining }
       retentionOfSettings(settings),
       now(),
       ({ organizationId, kind, rows }) =>
-        log.info({ organizationId, kind, rows }, "removed what is kept no longer"),
+        log.info({ organizationId, kind, rows }, "removed what is past its retention"),
       draining,
     ),
 });

@@ -31,7 +31,7 @@ function clientCancelled(thrown: unknown, req: { readonly signal: AbortSignal })
   if (thrown instanceof DomainError || thrown instanceof ConnectError) return undefined;
   const { aborted, reason } = req.signal;
   if (!aborted || thrown !== reason) return undefined;
-  return new ConnectError("the caller gave the call up", Code.Canceled);
+  return new ConnectError("the caller cancelled the call", Code.Canceled);
 }
 
 /** Errors of a stream occur while it is read, long after `next` has returned. */

@@ -149,7 +149,7 @@ export function hasReason(error: ConnectError): boolean {
 export function addDetail(error: ConnectError, call: CallNames, report: ReportFault): ConnectError {
   if (hasReason(error)) return error;
   if (error.code === Code.Internal && isStreamReset(error.rawMessage)) {
-    return new ConnectError("the caller gave the call up", Code.Canceled);
+    return new ConnectError("the caller cancelled the call", Code.Canceled);
   }
   if (isEngineLimit(error.rawMessage)) return internal(error, call, report);
   const malformed = error.code === Code.Internal && isMalformed(error.rawMessage);

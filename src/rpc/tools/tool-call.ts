@@ -120,7 +120,7 @@ async function collect(
     const { error, ...answer } = collected;
     if (error && collected.messages.length === 0) throw error;
     // What came before the stream broke off is worth more than why it did: the next call tells. A message that has no
-    // room is cut like the answer of a change: as an error it would hide the place behind it, and come again for ever.
+    // room is cut like the answer of a change: as an error it would hide the place behind it, and be sent again with every call.
     return resultOf(answer, { isReadOnly: false });
   } finally {
     enough.abort();

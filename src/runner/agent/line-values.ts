@@ -54,6 +54,6 @@ export function parseEnumMember<T extends Readonly<Record<string, string | numbe
 ): Extract<T[keyof T], number> {
   if (line[name] === undefined && absent !== undefined) return absent;
   const value = members[requireText(line, name).toUpperCase()];
-  if (typeof value !== "number") throw new InvalidAgentLine(`its ${name} is none of those there are`);
+  if (typeof value !== "number") throw new InvalidAgentLine(`its ${name} is not a known value`);
   return value as Extract<T[keyof T], number>;
 }

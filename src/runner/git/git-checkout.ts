@@ -104,7 +104,7 @@ function folderOf({ remoteUri, location }: Source, tree: string, before: readonl
     if (!taken.has(folder)) return folder;
     throw new WorkFailure(
       "path_refused",
-      `two sources go to the folder ${JSON.stringify(location)}: give each a checkoutLocation of its own`,
+      `two sources have the folder ${JSON.stringify(location)}: give each its own checkoutLocation`,
     );
   }
   const name = repositoryName(remoteUri) || "repository";

@@ -66,7 +66,7 @@ export function parseRemote(text: string, { allowFiles }: RemoteSettings): Remot
   const hostname = url.hostname.toLowerCase().replace(/^\[|\]$/g, "");
   if (isIP(hostname) === 0 && !HOST_NAME.test(hostname))
     throw remoteRefused("the remote's host is no host name");
-  if (scheme === "ssh" && !SSH_FORM.test(form)) throw remoteRefused("the remote's user or host is none");
+  if (scheme === "ssh" && !SSH_FORM.test(form)) throw remoteRefused("the remote's user or host is invalid");
   const port = Number(url.port) || (DEFAULT_PORTS[scheme] ?? 0);
   const name = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
   return {

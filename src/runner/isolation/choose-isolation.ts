@@ -151,4 +151,4 @@ const NONE: ChosenIsolation = { name: "none", create: async ({ programs }) => no
 const NOTHING =
   "nothing isolates the work: every command of a workflow and every agent can read and change what this user can, among it the data, the keys, other work, and the processes of this user";
 const AS_ROOT =
-  "the runner runs as root: every command of a workflow and every agent may do anything on this machine; start it as a user of its own that holds nothing else";
+  "the runner runs as root: every command of a workflow and every agent may do anything on this machine; start it as a user that owns nothing else";

@@ -44,7 +44,7 @@ export class CommandOutput {
 
   /**
    * Reads to the end, once no process of the group is left. A process that left
-   * the group may hold the pipes open for ever: so silence ends the reading too,
+   * the group may hold the pipes open forever, so silence ends the reading too,
    * and so does `signal`.
    */
   async drain(signal: AbortSignal | undefined): Promise<void> {

@@ -29,7 +29,7 @@ const CALL_MS = 10_000;
 const OTHER_INSTANCE_MS = 60_000;
 const OTHER_INSTANCE_PAUSE_MS = 5_000;
 const ANOTHER_INSTANCE =
-  "another instance of this runner is at work, in another folder or on another machine: stop it, or create a runner of its own for this one";
+  "another instance of this runner is running, in another folder or on another machine: stop it, or create another runner for this one";
 
 /**
  * Returns the runner's registration: the stored one if its token is valid, otherwise a new one. Waits for an

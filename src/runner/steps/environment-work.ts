@@ -43,7 +43,7 @@ export async function executeEnvironment(
       tools.watch?.forget(environment.id);
       return;
     default:
-      throw new WorkFailure("phase_unknown", "the phase that is wanted is none that this runner knows");
+      throw new WorkFailure("phase_unknown", "this runner does not know the requested phase");
   }
 }
 

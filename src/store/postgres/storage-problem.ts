@@ -1,7 +1,7 @@
 import { StoreUnavailable } from "../store.ts";
 
 /** The problem of a standby, and of a database whose transactions are read-only by its settings. */
-export const READ_ONLY = "the database may not be written: it is read-only, as a standby is";
+export const READ_ONLY = "the database cannot be written: it is read-only, like a standby";
 
 /** Problems that the operator can solve, by SQLSTATE or by the beginning of one, or by the code of a socket's error. */
 const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [

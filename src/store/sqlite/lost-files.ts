@@ -25,6 +25,6 @@ export function lostData(dataDir: string, trace: string): LostData | undefined {
 
 /** Returns the loss for a database that was never used, which cannot be the one that the folder's server had. */
 export const emptiedData = (dataDir: string, trace: string): LostData => ({
-  what: `nothing was ever made in the ${DATABASE_FILE} in ${dataDir}, where a server has left ${trace}`,
+  what: `the ${DATABASE_FILE} in ${dataDir} is empty, although a server has left ${trace}`,
   advice: `restore a backup, or put back ${DATABASE_FILE} and ${DATABASE_FILE}-wal as they were together; ${NEW_ELSEWHERE}`,
 });

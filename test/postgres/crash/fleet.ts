@@ -95,7 +95,7 @@ function unexplained(server: TestServer): string[] {
   return server
     .log()
     .filter(({ level, err, msg }) => {
-      if (level !== "error" || msg === "the database takes no changes; reads go on") return false;
+      if (level !== "error" || msg === "the database accepts no changes; reads still work") return false;
       return !/StoreUnavailable/.test(JSON.stringify(err));
     })
     .map((line) => JSON.stringify(line));

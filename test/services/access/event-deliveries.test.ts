@@ -302,7 +302,7 @@ describe("a target that takes nothing", () => {
       operation: "job/event-deliveries",
       subject_type: "event_subscription",
       subject_id: id,
-      reason: "the target has taken nothing for 24 hours",
+      reason: "the target has accepted nothing for 24 hours",
     });
     expect(events.at(-1)).toMatchObject({ kind: "updated", resource_type: "event_subscription" });
     const attempts = sent.length;

@@ -156,7 +156,7 @@ describe("a run", () => {
     });
   });
 
-  test("whose agent is registered no more fails instead of beginning", async () => {
+  test("whose agent is no longer registered fails instead of beginning", async () => {
     const id = await runs.start();
     await runs.bringUp();
     await made.store.write({ id: "operator", principal: 0 }, "test", ({ db }) =>

@@ -248,7 +248,7 @@ test("an environment that cannot be made fails its run, with the runner's words"
   expect(await queue()).toEqual([]);
 });
 
-test("a run whose agent is registered no more fails, and its environment is stopped", async () => {
+test("a run whose agent is no longer registered fails, and its environment is stopped", async () => {
   const id = await runs.start({});
   await unregisterAgent(made.store, null, "coder");
   expect(await leaseTogether(WorkKind.AGENT)).toEqual([]);

@@ -142,7 +142,7 @@ describe("a request of an agent", () => {
     for (let at = 1; at <= 16; at++) await asked({ input: `make ${at}` });
     expect(await ask({ input: "make 17" })).toMatchObject({
       case: "policy",
-      value: { allowed: false, reason: "the agent has asked 16 times under this id, which is the most" },
+      value: { allowed: false, reason: "the agent has asked 16 times under this id, which is the maximum" },
     });
     expect(await pending()).toEqual([]);
     expect(await asked({ input: "make 17" }, { toolCallId: "another" })).toMatchObject({

@@ -164,13 +164,13 @@ describe("rows of the trail", () => {
           : line,
       );
       expect(checked(forged)).toEqual([
-        expect.stringContaining("what its anchor says is not what the anchor's seal was made over"),
+        expect.stringContaining("its anchor was changed: it does not match its seal"),
       ]);
     }
     const { audit } = await made.history(trail.harbour);
     const unsealed = whole.map((line) => ("after" in line ? { after: [] } : line));
     expect(checked(unsealed)).toEqual([
-      `1: the rows from here to ${(audit[0]?.sequence ?? 0) - 1} are missing, and no anchor says that they went`,
+      `1: the rows from here to ${(audit[0]?.sequence ?? 0) - 1} are missing, and no anchor says that they were removed`,
     ]);
   });
 
@@ -227,7 +227,13 @@ describe("rows of the trail", () => {
     await change(1);
     const run = age();
     await expect(run).rejects.toMatchObject({
-      errors: [{ message: expect.stringContaining("breaks at row 2: what it says is not what its hash") }],
+      errors: [
+        {
+          message: expect.stringContaining(
+            "breaks at row 2: it was changed: its content does not match its hash",
+          ),
+        },
+      ],
     });
     await change(-1);
     // A store of SQLite reads what it has last committed itself.

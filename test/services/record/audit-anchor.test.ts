@@ -145,12 +145,14 @@ describe("a copy in which", () => {
       await copy.close();
     }
   }
-  const SEAL = "what its anchor says is not what the anchor's seal was made over";
+  const SEAL = "its anchor was changed: it does not match its seal";
   const on = () => `where organization_id = '${harbour}'`;
 
   test("an anchor is missing, forged, cut short, or another's breaks, each with a sentence", async () => {
     expect(await breaksAfter((raw) => raw.run(`delete from audit_anchor ${on()}`))).toEqual([
-      expect.stringMatching(/^the rows from here to \d+ are missing, and no anchor says that they went$/),
+      expect.stringMatching(
+        /^the rows from here to \d+ are missing, and no anchor says that they were removed$/,
+      ),
     ]);
     for (const change of ["sequence = sequence + 1, rows = rows + 1", "at = at + 1", "chain_hash = null"])
       expect(await breaksAfter((raw) => raw.run(`update audit_anchor set ${change} ${on()}`))).toEqual([
@@ -180,7 +182,7 @@ describe("a copy in which", () => {
       await breaksAfter((raw) =>
         raw.run(`update audit_log set sequence = 1 ${on()} and sequence = ${first}`),
       ),
-    ).toEqual([`it is there, although its anchor says that the rows up to ${first - 1} went`]);
+    ).toEqual([`it exists, although its anchor says that the rows up to ${first - 1} were removed`]);
   });
 
   test("an organization is gone and its anchor stayed breaks", async () => {

@@ -140,7 +140,7 @@ describe("a copy in which", () => {
     const breaks = await breaksAfter((raw) =>
       raw.run(`update audit_log set ${column} = ${typeof value === "string" ? value : value(raw)} ${of(3)}`),
     );
-    expect(breaks).toEqual([["harbour", 3, "what it says is not what its hash was made over"]]);
+    expect(breaks).toEqual([["harbour", 3, "it was changed: its content does not match its hash"]]);
   });
 
   test("what is packed of a row was changed breaks at that row", async () => {
@@ -156,7 +156,7 @@ describe("a copy in which", () => {
       const breaks = await breaksAfter((raw) =>
         raw.run(`update audit_log set ${column} = ${value(raw)} ${of(packed)}`),
       );
-      expect(breaks).toEqual([["harbour", packed, "what it says is not what its hash was made over"]]);
+      expect(breaks).toEqual([["harbour", packed, "it was changed: its content does not match its hash"]]);
     }
   });
 
@@ -196,7 +196,7 @@ describe("a copy in which", () => {
       await breaksAfter((raw) =>
         raw.run(`update audit_log set hash = null, previous_hash = null, key_id = null ${of(3)}`),
       ),
-    ).toEqual([["harbour", 3, "it carries no hash, although the rows before it or parts of it do"]]);
+    ).toEqual([["harbour", 3, "it has no hash, although the rows before it or parts of it do"]]);
   });
 
   test("rows are gone breaks where they were", async () => {

@@ -36,7 +36,7 @@ describe("a runner", () => {
     expect(await statusOf(runnerId)).toMatchObject({
       phase: RunnerPhase.INACTIVE,
       version: "1",
-      message: "nothing was heard of the runner for 90 seconds",
+      message: "the runner has not reported for 90 seconds",
     });
     made.clock.now += SILENCE_MS;
     expect(await look()).toBe(0);

@@ -92,5 +92,5 @@ export function pauseReason(
   now: number,
 ): string | undefined {
   if (statusCode === GONE) return "the target answered that it is gone (410)";
-  return now - failingSince >= PAUSE_AFTER_MS ? "the target has taken nothing for 24 hours" : undefined;
+  return now - failingSince >= PAUSE_AFTER_MS ? "the target has accepted nothing for 24 hours" : undefined;
 }

@@ -85,7 +85,7 @@ export function requireKnownKinds(kinds: readonly string[]): void {
     if (!KNOWN.has(kind))
       throw valueUnusable(
         `eventKinds[${index}]`,
-        `no event has the kind ${kind}: docs/webhooks-out.md lists those that there are`,
+        `no event has the kind ${kind}: docs/webhooks-out.md lists the kinds`,
       );
   }
 }

@@ -103,7 +103,7 @@ export function pausedByServer(before: EventSubscription, now: number): EventSub
 /** Requires that an organization may have one more subscription. @throws DomainError LIMIT_REACHED */
 export function requireRoomForSubscription(count: number): void {
   if (count < MAX_SUBSCRIPTIONS) return;
-  const message = `the organization has ${MAX_SUBSCRIPTIONS} event subscriptions, which is the most`;
+  const message = `the organization has ${MAX_SUBSCRIPTIONS} event subscriptions, which is the maximum`;
   throw limitReached("event subscription", MAX_SUBSCRIPTIONS, message);
 }
 

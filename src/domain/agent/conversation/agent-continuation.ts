@@ -75,7 +75,7 @@ export function agentUnregistered() {
   return phaseUnsuitable(
     "agent",
     "UNREGISTERED",
-    "the agent of the run is registered no more: start another run",
+    "the agent of the run is no longer registered: start another run",
   );
 }
 

@@ -34,7 +34,7 @@ export function requireForkable(
   { lastSequence, asked = lastSequence }: ForkPlace,
 ): number {
   if (asked > lastSequence)
-    throw valueUnusable("sequence", "sequence is a number that the agent run has not reached");
+    throw valueUnusable("sequence", "sequence is higher than the last number of the agent run");
   if (ability === Ability.UNSPECIFIED)
     throw unsuitable(
       execution,
@@ -86,7 +86,7 @@ export function inMiddleOfTurn(execution: AgentExecution, sequence: number) {
 export function blockUnreadable() {
   return valueUnusable(
     "sequence",
-    "sequence is of no block of the conversation that is there and that the caller may read",
+    "sequence must be that of an existing block of the conversation that the caller may read",
   );
 }
 

@@ -53,7 +53,7 @@ describe("an order", () => {
     for (const event of EVENTS) expect(ordered(undefined, event)).toBeUndefined();
     expect(() => goalAfterControl(undefined, order("pause"), NOW)).toThrow("no goal to pause: set one first");
     expect(() => goalAfterControl(goal(Status.COMPLETED), order("pause"), NOW)).toThrow(
-      "the goal is COMPLETED",
+      "a goal that is COMPLETED does not accept",
     );
   });
 

@@ -100,6 +100,6 @@ function transitionGoal(from: Status, event: GoalEvent): Status {
   const message =
     from === NO_GOAL
       ? `the run has no goal to ${event}: set one first`
-      : `the goal is ${name}, in which it takes no ${event}`;
+      : `a goal that is ${name} does not accept ${event}`;
   throw phaseUnsuitable("goal", name, message);
 }

@@ -77,7 +77,7 @@ function described(text: string): McpServer {
   try {
     value = JSON.parse(text);
   } catch {
-    throw unusable("it begins like a JSON object and is none");
+    throw unusable("it begins like a JSON object but is not one");
   }
   const { name, command, url, env, headers, ...others } = value as Record<string, unknown>;
   const [other] = Object.keys(others);

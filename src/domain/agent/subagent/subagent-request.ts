@@ -30,7 +30,7 @@ export function subagentOf(req: StartAgentRequest): SubagentStart {
 
 /** Returns the error for an environment token that does not belong to an agent run. */
 export function tokenOfNoAgent(): DomainError {
-  return permissionDenied("start_agent", "the token is none of an agent run, which alone starts sub-agents");
+  return permissionDenied("start_agent", "only the token of an agent run can start sub-agents");
 }
 
 function promptOf({ userInput }: StartAgentRequest): string {

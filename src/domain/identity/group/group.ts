@@ -103,7 +103,7 @@ export function requireGroupMember(subject: Subject | undefined): asserts subjec
 /** Requires room for one more group. @param count groups of the organization @throws DomainError LIMIT_REACHED */
 export function requireRoomForGroup(count: number): void {
   if (count < MAX_GROUPS) return;
-  throw limitReached("group", MAX_GROUPS, `the organization has ${MAX_GROUPS} groups, which is the most`);
+  throw limitReached("group", MAX_GROUPS, `the organization has ${MAX_GROUPS} groups, which is the maximum`);
 }
 
 /** Requires room for one more member of a group. @throws DomainError LIMIT_REACHED */

@@ -125,7 +125,7 @@ export function requireNamedPerson({ subject }: Pick<Caller, "subject">, userId:
   if (userId.toLowerCase() === subject.id) return;
   throw new DomainError(
     ErrorReason.PHASE_UNSUITABLE,
-    "another person is signed in by now: look at who the machine would act as, and decide again",
+    "another person is signed in now: check who the machine would act as, and decide again",
     { resource: "session", phase: "another_person" },
   );
 }

@@ -59,7 +59,7 @@ export function requireCredentialProxy({ targetHosts, header }: Secret_Credentia
     const field = `credentialProxy.targetHosts[${index}]`;
     throw valueUnusable(
       field,
-      `${field} must be the name of a host, with or without a port: ${JSON.stringify(host)} is none`,
+      `${field} must be the name of a host, with or without a port, not ${JSON.stringify(host)}`,
     );
   }
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header) || UNFIT_HEADERS.has(header.toLowerCase()))

@@ -12,7 +12,7 @@ import { workflowError } from "./workflow-error.ts";
 export function reportedError(failure: Failure | undefined, step?: WorkflowStep): WorkflowError {
   const code = codeOf(step, failure?.reason);
   if (!failure || (failure.reason === "" && failure.message === "")) {
-    const error = workflowError("step_failed", "the runner said no more than that it failed");
+    const error = workflowError("step_failed", "the runner gave no reason for the failure");
     error.code = code;
     return error;
   }

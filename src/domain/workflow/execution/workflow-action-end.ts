@@ -71,7 +71,7 @@ function eventOf(present: WorkflowExecutionAction, end: ActionEnd, now: number):
   if (isTimeOver) return failed();
   if (known.length > 0) return failed(...known);
   if (end.kind !== "lost") {
-    return failed(workflowError("stopped_by_runner", "the runner let go of the action before its end"));
+    return failed(workflowError("stopped_by_runner", "the runner released the action before its end"));
   }
   if ((deadlineOf(present) ?? Number.POSITIVE_INFINITY) <= now) return failed(timeError(present));
   return end.exhausted ? failed(exhaustedError(end.attempt)) : { event: "lose", failures: [] };
@@ -80,7 +80,7 @@ function eventOf(present: WorkflowExecutionAction, end: ActionEnd, now: number):
 function lostWarning({ runnerId, attempt }: ActionEnd & { kind: "lost" }): WorkflowError {
   return workflowError(
     "attempt_lost",
-    `attempt ${attempt} was lost: its runner fell silent or gave it back`,
+    `attempt ${attempt} was lost: its runner stopped reporting or returned it`,
     {
       runner_id: runnerId,
       attempt: String(attempt),

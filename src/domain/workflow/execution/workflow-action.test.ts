@@ -142,7 +142,7 @@ describe("the steps of an action", () => {
       }),
     ).toEqual([
       ["output_invalid", { output: "lines" }, "output lines is less than 0", []],
-      ["output_invalid", { output: "lines" }, "output lines is no whole number in decimal digits", []],
+      ["output_invalid", { output: "lines" }, "output lines is not a whole number in decimal digits", []],
       ["output_missing", { output: "lines" }, "output lines was not given", []],
     ]);
   });

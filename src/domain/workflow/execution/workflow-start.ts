@@ -63,7 +63,7 @@ export function requireMayRetryAs(retried: WorkflowExecution, workflow: Workflow
   if (isSameSubject(retried.metadata?.executor, workflow.metadata?.executor)) return;
   throw permissionDenied(
     "start_workflow",
-    "the workflow runs as another person since: start it again, or ask an administrator to retry",
+    "the workflow now runs as another person: start it again, or ask an administrator to retry",
   );
 }
 
@@ -113,7 +113,7 @@ export function retriableActions(
   retried: WorkflowExecution,
   failed: readonly WorkflowExecutionAction[],
 ): readonly WorkflowExecutionAction[] {
-  if (failed.length === 0) throw unsuitable(retried, "it has no failed action to do again");
+  if (failed.length === 0) throw unsuitable(retried, "it has no failed action to retry");
   const others = failed.filter(({ metadata }) => !metadata?.report);
   return others.length > 0 ? others : failed;
 }
@@ -123,7 +123,7 @@ export function requireNoEventContext({ context }: WorkflowTriggerContext): void
   if (context.case !== "fromTrigger") return;
   throw valueUnusable(
     "contextOverride.fromTrigger",
-    "no event brings a context when a workflow is started by hand: name projects, repositories or an agent",
+    "a workflow that is started manually gets no context from an event: name projects, repositories or an agent",
   );
 }
 

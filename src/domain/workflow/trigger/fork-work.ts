@@ -103,7 +103,7 @@ export function withForkWork(triggers: readonly WorkflowTrigger[], isKnown: bool
     const { approval = 0, egress = 0 } = trigger.value.forkWork ?? {};
     if (!isKnown) {
       if (approval === 0 && egress === 0) return written;
-      const message = "triggers can say what holds for forks once every server runs this release";
+      const message = "triggers can have rules for forks once every server runs this release";
       throw phaseUnsuitable("installation", "UPGRADING", message);
     }
     const forkWork = create(ForkWorkSchema, {

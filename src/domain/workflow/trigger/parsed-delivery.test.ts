@@ -17,11 +17,11 @@ test("every other event of a host starts nothing, though its body has parameters
   const parameters = { branch: "main" };
   const nothing = (headers: Record<string, string>, body: object, reason: string) =>
     expect(parseDelivery(headers, bytes(body))).toEqual({ kind: "nothing", reason });
-  nothing({ "x-github-event": "push" }, { parameters }, 'the event "push" is none of a pull request');
+  nothing({ "x-github-event": "push" }, { parameters }, 'the event "push" is not about a pull request');
   nothing(
     { "x-gitlab-event": "Push Hook" },
     { parameters },
-    'the event "Push Hook" is none of a pull request',
+    'the event "Push Hook" is not about a pull request',
   );
   nothing({ "x-github-event": "ping" }, { zen: "Keep it simple" }, "a ping: the hook is set up");
   nothing(GITHUB_PULL_REQUEST, { action: "labeled", parameters }, 'the action "labeled" starts nothing');

@@ -24,16 +24,19 @@ function reason(headers: Headers, value: unknown): string {
 
 describe("what is no event of a pull request", () => {
   test.each([
-    [{}, "none of X-GitHub-Event, X-Gitlab-Event, X-Gitea-Event and X-Forgejo-Event is there"],
+    [{}, "none of the headers X-GitHub-Event, X-Gitlab-Event, X-Gitea-Event and X-Forgejo-Event"],
     [{ "x-github-event": "ping" }, "a ping: the hook is set up"],
-    [{ "x-github-event": "push" }, 'the event "push" is none of a pull request'],
-    [{ "x-gitlab-event": "Push Hook" }, 'the event "Push Hook" is none of a pull request'],
-    [{ "x-gitea-event": "push", "x-github-event": "push" }, 'the event "push" is none of a pull request'],
-    [{ "x-gitea-event": "pull_request_rejected" }, 'the event "pull_request_rejected" is none'],
-    [{ "x-gitea-event": "", "x-gitea-event-type": "status" }, 'the event "status" is none'],
-    [{ "x-forgejo-event": "" }, 'the event "" is none'],
-    [{ "x-github-event": "" }, 'the event "" is none'],
-    [{ "x-github-event": `\u0000"${"x".repeat(100)}` }, `the event "\\u0000\\"${"x".repeat(62)}" is none`],
+    [{ "x-github-event": "push" }, 'the event "push" is not about a pull request'],
+    [{ "x-gitlab-event": "Push Hook" }, 'the event "Push Hook" is not about a pull request'],
+    [{ "x-gitea-event": "push", "x-github-event": "push" }, 'the event "push" is not about a pull request'],
+    [{ "x-gitea-event": "pull_request_rejected" }, 'the event "pull_request_rejected" is not about'],
+    [{ "x-gitea-event": "", "x-gitea-event-type": "status" }, 'the event "status" is not about'],
+    [{ "x-forgejo-event": "" }, 'the event "" is not about'],
+    [{ "x-github-event": "" }, 'the event "" is not about'],
+    [
+      { "x-github-event": `\u0000"${"x".repeat(100)}` },
+      `the event "\\u0000\\"${"x".repeat(62)}" is not about`,
+    ],
   ] as [Headers, string][])("with the headers %j says so", (headers, expected) => {
     expect(reason(headers, openedPullRequest())).toContain(expected);
   });

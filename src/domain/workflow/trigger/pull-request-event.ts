@@ -73,7 +73,7 @@ function parseDelivery(
     return { events: gitLabEvents(payload), ...gitLabMergeRequest(payload) };
   }
   throw new UnsupportedPayload(
-    "no event of a pull request: none of X-GitHub-Event, X-Gitlab-Event, X-Gitea-Event and X-Forgejo-Event is there",
+    "not the event of a pull request: it has none of the headers X-GitHub-Event, X-Gitlab-Event, X-Gitea-Event and X-Forgejo-Event",
   );
 }
 
@@ -81,7 +81,7 @@ function parseDelivery(
 class MalformedBody extends UnsupportedPayload {}
 
 function otherEvent(name: string): UnsupportedPayload {
-  return new UnsupportedPayload(`the event ${quoted(name)} is none of a pull request`);
+  return new UnsupportedPayload(`the event ${quoted(name)} is not about a pull request`);
 }
 
 function payloadOf(body: Uint8Array): PayloadField {

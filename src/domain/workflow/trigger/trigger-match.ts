@@ -147,6 +147,6 @@ export function requireRedeliverable({ verdict }: WorkflowTriggerEvent): void {
   throw phaseUnsuitable(
     "workflow trigger event",
     "BAD_SIGNATURE",
-    "nothing of a delivery with a bad signature is kept: have its sender deliver it again",
+    "a delivery with a bad signature is not stored: have its sender deliver it again",
   );
 }

@@ -82,7 +82,7 @@ export function verifySignature(
   cryptography: SignatureCryptography,
 ): SignatureVerdict {
   if (!secrets.every((secret) => SECRET_FORM.test(secret))) {
-    throw new Error("a webhook secret is not of our form");
+    throw new Error("a webhook secret has an unknown form");
   }
   let scheme: WebhookScheme | undefined;
   for (const [name, header, refusal] of SCHEMES) {

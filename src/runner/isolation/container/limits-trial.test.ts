@@ -92,7 +92,7 @@ test.each(["memory", "processes", "processors"])(
   "an engine that leaves out the limit of %s is not taken where the operator limits processors",
   async (leftOut) => {
     const { problem, calls } = await tried({ leftOut, processors: 2 });
-    expect(problem).toBe(`podman: the limit of ${leftOut} does not hold`);
+    expect(problem).toBe(`podman: the limit of ${leftOut} is not enforced`);
     // A trial has low limits, and no limits per process.
     const trials = calls.split("\n").filter((call) => call.includes("chartroom-trial-"));
     expect(trials.join("\n")).toContain(

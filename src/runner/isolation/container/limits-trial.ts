@@ -50,7 +50,7 @@ export async function tryLimits(trial: LimitsTrial): Promise<string | undefined>
     tries.map(async ([what = "", script = ""]) => {
       const text = await outputOf(trial, script);
       if (!text.includes("begun")) return `the limit of ${what} could not be tried: ${firstLineOf(text)}`;
-      return text.includes("unlimited") ? `the limit of ${what} does not hold` : undefined;
+      return text.includes("unlimited") ? `the limit of ${what} is not enforced` : undefined;
     }),
   );
   return problems.find((each) => each !== undefined);

@@ -12,7 +12,7 @@ import { presentAgentExecution } from "../reading/agent-reading.ts";
 /** The failure of an agent execution whose agent was unregistered before it began. */
 export const AGENT_UNREGISTERED: AgentFailure = {
   reason: Reason.SERVICE,
-  message: "its agent is registered no more",
+  message: "its agent is no longer registered",
 };
 
 /** The failure of an agent execution on a runner whose operator does not allow its agent. */

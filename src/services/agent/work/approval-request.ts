@@ -92,10 +92,13 @@ async function request(
     await cancelApproval(tx, scope, each, "the agent asks for something else in its place");
   if (ruling.effect !== Effect.ASK) return asPolicy(ruling);
   if (known.length >= MAX_OF_TOOL_CALL)
-    return denied(ruling, `the agent has asked ${MAX_OF_TOOL_CALL} times under this id, which is the most`);
+    return denied(
+      ruling,
+      `the agent has asked ${MAX_OF_TOOL_CALL} times under this id, which is the maximum`,
+    );
   const pending = await findPendingApprovals(tx.db, scope, { agentExecutionId });
   if (pending.length >= MAX_PENDING)
-    return denied(ruling, `the agent run waits for ${MAX_PENDING} approvals, which is the most`);
+    return denied(ruling, `the agent run waits for ${MAX_PENDING} approvals, which is the maximum`);
   if (!metadata?.creator) throw new Error(`the agent run ${agentExecutionId} has no creator`);
   const workflowActionId = metadata.workflowActionId ?? "";
   const action = workflowActionId && (await findAction(tx.db, scope, workflowActionId));
