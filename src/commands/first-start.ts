@@ -71,7 +71,7 @@ export async function deliverFirstTokens(file: string, url: string, first: First
     );
   });
   return `
-This is the first start: an organization and its administrator were made.
+This is the first start: an organization and its administrator were created.
 The administrator's access token, valid for 30 days, is in ${file}.
 
 `;
@@ -80,16 +80,16 @@ The administrator's access token, valid for 30 days, is in ${file}.
 function welcome(url: string, first: FirstTokens): string {
   const { token } = first;
   return `
-This is the first start: an organization and its administrator were made.
-The administrator's access token, valid for 30 days, is shown this once:
+This is the first start: an organization and its administrator were created.
+The administrator's access token, valid for 30 days, is shown only once:
 
   ${token}
 
-Sign in with a browser by this link, once and within 15 minutes ("chartroom member sign-in" prints another):
+Sign in with this link in a browser, once and within 15 minutes ("chartroom member sign-in" prints another):
 
   ${signInAddress(url, first)}
 
-Store a project with the token:
+Create a project with the token:
 
   curl ${url}/api/service.v1.ProjectService/CreateProject \\
     -H 'Authorization: Bearer ${token}' \\

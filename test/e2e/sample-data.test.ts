@@ -106,7 +106,7 @@ describe("--sample-data", () => {
     await first.stop();
     const again = await startHostedServer({ dataDir: folder, args: ["--sample-data"] });
     expect(again.output()).toMatch(
-      /was made next to yours.*\nSign in .*\n\n {2}http:\S+\/sign-in#cr_lnk_\w+\n/,
+      /was created in addition to yours.*\nSign in .*\n\n {2}http:\S+\/sign-in#cr_lnk_\w+\n/,
     );
     const on = ["--data-dir", folder];
     const { stdout: organizations } = await runHostedCommand(["organization", "list", ...on]);

@@ -18,20 +18,20 @@ export type TypedLine =
   | { readonly kind: "help" }
   | { readonly kind: "mistake"; readonly why: string };
 
-export const HELP = `What you type is sent to the agent. What begins with a slash is an order:
-  /queue             what waits, in the order of delivery
-  /inputs            everything that was sent, with its receipt
-  /steer ID          deliver a message that waits now, into the turn that goes on
-  /delete ID         take a message out of the queue
-  /move ID [BEFORE]  put a message in front of another, or at the end
+export const HELP = `What you type is sent to the agent. Lines that begin with a slash are commands:
+  /queue             list queued messages, in order of delivery
+  /inputs            list everything that was sent, with its receipt
+  /steer ID          deliver a queued message into the current turn
+  /delete ID         remove a message from the queue
+  /move ID [BEFORE]  move a message before another, or to the end
   /goal OBJECTIVE    give the agent a goal
   /goal pause        also resume, complete, clear
-  /compact           have the agent sum up the conversation, to make room
-  /retry             ask the agent again for the turn that was lost
-  /go-on             go on without the turn that was lost
+  /compact           have the agent summarize the conversation to free context
+  /retry             retry the turn that was lost
+  /go-on             continue without the turn that was lost
   /stop              stop the run
-  /leave             leave the chat; the run goes on
-An ID may be shortened to its beginning. A message that begins with a slash is typed with two.
+  /leave             leave the chat; the run continues
+IDs can be shortened. To send a message that begins with a slash, type two slashes.
 `;
 
 const GOAL_ACTIONS = ["pause", "resume", "complete", "clear"] as const;

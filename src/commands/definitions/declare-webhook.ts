@@ -158,7 +158,7 @@ function declareLedger(webhook: Command, terminal: Terminal): void {
 function tellSecret(terminal: Terminal, made: WebhookSecret, json: boolean | undefined): void {
   terminal.print(json ? `${JSON.stringify(made)}\n` : `${made.eventSubscriptionId}\n${made.secret}\n`);
   if (json) return;
-  terminal.printError("chartroom: the second line is the secret of the webhook, shown this once\n");
+  terminal.printError("chartroom: the second line is the secret of the webhook, shown only once\n");
 }
 
 /**

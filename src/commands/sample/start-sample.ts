@@ -28,8 +28,8 @@ export const createSampleOrganization = (store: Store, keys: Keys): Promise<Firs
 /** Returns the text to print when the sample's organization is an additional one. */
 export function welcome(url: string, first: FirstTokens): string {
   return `
-The organization "${SAMPLE_ORGANIZATION}" was made next to yours, with the same administrator.
-Sign in to it with a browser by this link, once and within 15 minutes ("chartroom member sign-in" prints another):
+The organization "${SAMPLE_ORGANIZATION}" was created in addition to yours, with the same administrator.
+Sign in to it with this link in a browser, once and within 15 minutes ("chartroom member sign-in" prints another):
 
   ${signInAddress(url, first)}
 
@@ -61,12 +61,12 @@ export function startSample(config: Config, { log, terminal, ...start }: FirstSt
 
 function noteOf(config: Config): string {
   return `Sample data is being made: projects, runs of a scripted agent, a push that waits for you, and workflows.
-It is in the organization "${SAMPLE_ORGANIZATION}" and, its repositories, in ${sampleFolder(config)}.
-After a stop, go on with it:
+It is in the organization "${SAMPLE_ORGANIZATION}"; its repositories are in ${sampleFolder(config)}.
+To continue with it after a stop:
 
   npm start -- ${flagsOf(config)}
 
-Remove it, while the server is stopped:
+To remove it while the server is stopped:
 
   npx chartroom organization remove "${SAMPLE_ORGANIZATION}" --yes --force${dataFlags(config)}
 
