@@ -191,8 +191,8 @@ export declare const AccountService: GenService<{
    * Blocking a blocked account changes nothing: the call returns the receipt of
    * the first call and records the new reason.
    *
-   * Requires the permission block_account, which is held by administrators of
-   * every organization that the account is a member of; any other account is
+   * Requires the permission block_account: the caller must be an administrator
+   * of every organization that the account is a member of. Any other account is
    * blocked by the operator, on the command line of the server. Errors:
    * permission_denied without that permission; not_found when the account does
    * not exist or shares no organization with the caller; failed_precondition
