@@ -138,7 +138,7 @@ export const SETTINGS = {
     argument: "number",
     env: "CHARTROOM_LOCAL_RUNNER_SLOTS",
     default: "4",
-    help: "maximum number of tasks, not counting agents, that the local runner runs at the same time",
+    help: "maximum number of pieces of work, not counting agents, that the local runner runs at the same time",
     read: slots,
   }),
   localRunnerAgentSlots: setting({
@@ -193,7 +193,7 @@ export const RUNNER_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_SLOTS",
     default: "4",
-    help: "maximum number of tasks, not counting agents, at the same time",
+    help: "maximum number of pieces of work, not counting agents, at the same time",
     read: slots,
   }),
   agentSlots: setting({

@@ -87,7 +87,7 @@ export const ISOLATION_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_ISOLATION_PROCESSES",
     default: "4096",
-    help: "maximum number of processes and threads of each isolated command, and of each task if it has a control group",
+    help: "maximum number of processes and threads of each isolated command, and of each piece of work if it has a control group",
     read: integer(16, 1_000_000),
   }),
   isolationMemory: setting({
@@ -95,7 +95,7 @@ export const ISOLATION_SETTINGS = {
     argument: "MiB",
     env: "CHARTROOM_ISOLATION_MEMORY",
     default: "0",
-    help: "memory limit of each isolated process, and of each task if it has a control group; 0 is three quarters of the machine's memory",
+    help: "memory limit of each isolated process, and of each piece of work if it has a control group; 0 is three quarters of the machine's memory",
     read: integer(0, 1_073_741_824),
   }),
   isolationCpus: setting({
@@ -103,7 +103,7 @@ export const ISOLATION_SETTINGS = {
     argument: "number",
     env: "CHARTROOM_ISOLATION_CPUS",
     default: "0",
-    help: "number of processors that each isolated task may use, which requires a control group; 0 for no limit",
+    help: "number of processors that each isolated piece of work may use, which requires a control group; 0 for no limit",
     read: integer(0, 1_024),
   }),
   isolationCgroup: setting({
