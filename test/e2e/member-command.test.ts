@@ -84,7 +84,7 @@ testWith("script")("at a terminal the lists on the data have headings", async ()
     const { code, stdout } = await runProgram(
       "script",
       ["--quiet", "--return", "--command", line, "/dev/null"],
-      { env: { ...terminalEnvironment(), ...dataEnvironmentOf(own.dataDir) } },
+      { env: { ...terminalEnvironment(), ...dataEnvironmentOf(own.dataDir), COLUMNS: "160" } },
     );
     expect([code, stdout]).toEqual([0, expect.stringMatching(text)]);
   }

@@ -24,6 +24,14 @@ test("where it does not fit, the longest text is shortened", () => {
   expect(Math.max(...lines.map((line) => line.length))).toBe(80);
 });
 
+test("the last text is shortened to ten characters before rows take two lines", () => {
+  const row = [ID, "administrator", "admin@localhost", "Administrator"];
+  const lines = (maxWidth: number) => table(["USER", "ROLE", "EMAIL", "NAME"], [row], maxWidth).split("\n");
+  expect(lines(83)[1]).toBe(row.join("  "));
+  expect(lines(80)[1]).toBe(`${row.slice(0, 3).join("  ")}  Administr…`);
+  expect(lines(79)).toHaveLength(5);
+});
+
 test("in a narrow terminal each row goes on below, and ids and times stay whole", () => {
   expect(linesAt(40)).toEqual([
     "PROJECT",

@@ -3,14 +3,17 @@ import { printable } from "../client/printable.ts";
 /** Number of spaces between columns. */
 const GAP = 2;
 
-/** Minimum width of a shortened text column, in characters; fits a UTC time. */
+/** Minimum width of a shortened text column, in characters. */
 const MIN_TEXT_WIDTH = 20;
+
+/** Minimum width of the last text column, most often a name, if that keeps each row on one line. */
+const MIN_LAST_WIDTH = 10;
 
 /** Indentation of the lines that continue a row. */
 const INDENT = 4;
 
-/** A column of ids is never shortened, so that people can copy them. */
-const ID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/;
+/** A column of ids or dates is never shortened: people copy ids, and a part of a date misleads. */
+const WHOLE = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}|\d{4}-\d\d-\d\d/;
 
 /**
  * Returns rows as aligned columns under a heading; cuts each value to its first line. Shortens long columns if they
@@ -31,7 +34,7 @@ export function table(
     const values = lines.map((line) => line[index] ?? "");
     return {
       width: Math.max(...values.map(lengthOf)),
-      isId: index === 0 || values.some((it) => ID.test(it)),
+      isWhole: index === 0 || values.some((it) => WHOLE.test(it)),
     };
   });
   const widths = shortened(columns, maxWidth);
@@ -39,20 +42,23 @@ export function table(
   return lines.map((line) => groups.map((group) => lineOf(line, widths, group)).join("")).join("");
 }
 
-type Column = { readonly width: number; readonly isId: boolean };
+type Column = { readonly width: number; readonly isWhole: boolean };
 
 /** Returns the widths of the columns; shortens the longest texts first if they do not fit. */
 function shortened(columns: readonly Column[], maxWidth: number): number[] {
   const widths = columns.map(({ width }) => width);
   for (let excess = totalOf(widths) - maxWidth; excess > 0; excess--) {
-    const texts = columns.map(({ isId }, index) => (isId ? 0 : (widths[index] ?? 0)));
+    const texts = columns.map(({ isWhole }, index) => (isWhole ? 0 : (widths[index] ?? 0)));
     const longest = Math.max(...texts);
     if (longest <= MIN_TEXT_WIDTH) break;
     widths[texts.indexOf(longest)] = longest - 1;
   }
   if (totalOf(widths) <= maxWidth) return widths;
+  const last = columns.findLastIndex(({ isWhole }) => !isWhole);
+  const lastWidth = (widths[last] ?? 0) - (totalOf(widths) - maxWidth);
+  if (lastWidth >= MIN_LAST_WIDTH) return widths.with(last, lastWidth);
   // When rows take several lines, a text gets its whole line.
-  return columns.map(({ width, isId }) => (isId ? width : Math.min(width, maxWidth - INDENT)));
+  return columns.map(({ width, isWhole }) => (isWhole ? width : Math.min(width, maxWidth - INDENT)));
 }
 
 /** Returns the columns of each line of a row. */
