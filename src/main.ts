@@ -1,4 +1,5 @@
 import process from "node:process";
+import { setImmediate } from "node:timers/promises";
 import packageJson from "../package.json" with { type: "json" };
 import type { RunUntilStopped, Terminal } from "./commands/definitions/command-line.ts";
 import { writeProblem } from "./commands/folders/file-access.ts";
@@ -65,23 +66,37 @@ const terminal: Terminal = {
   },
   whenInterrupted: (cleanUp) => {
     const end = (signal: keyof typeof ExitCode.interrupted) => {
-      process.stderr.write(`chartroom: ${cleanUp()}\n`);
-      allow();
+      process.stderr.write(`chartroom: ${outcomeOf(cleanUp)}\n`);
+      stopListening();
       // A shell sees that the signal has ended it. Threads that are still busy do not delay this, unlike an exit.
       process.kill(process.pid, signal);
-      // The first process of a container outlives its own signals.
+      // The first process of a container outlives its own signals; it ends with the current step of its threads.
       process.exit(ExitCode.interrupted[signal]);
     };
-    const allow = () => {
+    const stopListening = () => {
       for (const signal of ["SIGINT", "SIGTERM"]) process.off(signal, end);
     };
     for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, end);
-    return allow;
+    return async () => {
+      // A signal that came during synchronous work is delivered within one turn of the event loop.
+      await setImmediate();
+      await setImmediate();
+      stopListening();
+    };
   },
   setExitCode: (code) => {
     process.exitCode = code;
   },
 };
+
+/** Cleans up after an interrupt. @returns the sentence about its outcome, also when something could not be removed */
+function outcomeOf(cleanUp: () => string): string {
+  try {
+    return cleanUp();
+  } catch (error) {
+    return `interrupted: unfinished files could not be removed: ${(error as Error).message}`;
+  }
+}
 
 function fail(error: unknown): never {
   const { text, exitCode } = failureOf(error);

@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { type DataConfig, keyFileOf } from "../config/config.ts";
 import { databaseUrl } from "../config/database-settings.ts";
 import { type CopyProgress, copyRows, type RowSink, type RowSource } from "../store/copy-rows.ts";
-import { lockFolder } from "../store/sqlite/lock.ts";
+import { lockFolder, removeLockFile } from "../store/sqlite/lock.ts";
 import { DATABASE_FILE } from "../store/sqlite/open.ts";
 import { readFile, writeFile } from "../store/sqlite/portable.ts";
 import { type BackupTerminal, progressOf } from "./backup/backup.ts";
 import { asFileError, makeFolder } from "./folders/file-access.ts";
-import { removingDraft, type WhenInterrupted } from "./folders/interrupted.ts";
+import { removeEmptyFolders, removingDraft, type WhenInterrupted } from "./folders/interrupted.ts";
 import { placeOf } from "./open-data.ts";
 import { addressOf, aloneOnDatabase } from "./open-database.ts";
 import { verifyAudit } from "./record/audit.ts";
@@ -86,22 +86,21 @@ async function toFolder(
     throw new StartError(`there is a database in ${to.dataDir} already: name another folder`);
   const made = makeFolder(to.dataDir);
   const { readDatabase } = await import("../store/postgres/portable.ts");
-  return withFolder(to, () =>
-    aloneOnDatabase(from, () =>
-      readDatabase(
-        addressOf(from),
-        (source) =>
-          asFileError(file, () =>
-            removingDraft(
-              file,
-              whenInterrupted,
-              () => writeFile(file, (target) => counted(source, target, onProgress)),
-              made,
-            ),
-          ),
-        "alone",
-      ),
-    ),
+  const copy = (source: RowSource) =>
+    asFileError(file, () => writeFile(file, (target) => counted(source, target, onProgress)));
+  let isLocked = false;
+  return removingDraft(
+    file,
+    whenInterrupted,
+    () =>
+      withFolder(to, () => {
+        isLocked = true;
+        return aloneOnDatabase(from, () => readDatabase(addressOf(from), copy, "alone"));
+      }),
+    () => {
+      if (isLocked) removeLockFile(to.dataDir);
+      removeEmptyFolders(made);
+    },
   );
 }
 

@@ -67,8 +67,8 @@ export function baseUrl(text: string): string {
   if (text === "") return "";
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password) {
-    // A user or a query may hold a secret.
-    const shown = /[@?]/.test(text) ? "" : `, not "${text}"`;
+    // A user, a query or a fragment may hold a secret.
+    const shown = /[@?#]/.test(text) ? "" : `, not "${text}"`;
     throw new Error(`must be an http or https URL without query, fragment or user${shown}`);
   }
   // Not the text itself: the parser also accepts blanks, missing slashes and an empty query.

@@ -92,7 +92,7 @@ test("where none is outside of the archive, the list says no more than that", as
   const { project } = await call("ProjectService/CreateProject", { initializer });
   const { page, origin } = await openAs(server, "admin@localhost");
   await page.goto(`${origin}/projects/${project.id}?archived=no`);
-  await page.getByText("All environments of this project are archived.").waitFor();
+  await page.getByText("This project has no unarchived environment.").waitFor();
 });
 
 test("who did not make them and is no administrator sees them without the way to archive them", async () => {

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { once } from "node:events";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import { post } from "../harness/call.ts";
 import { type DatabaseLink, startLinks } from "../harness/database-link.ts";
@@ -68,6 +70,15 @@ async function answersOf(folder: string, url?: string) {
 const auditOf = (...args: string[]) =>
   command("audit", "verify", "--key-file", join(dataDir, "key.json"), ...args);
 const chains = (text: string) => text.split("\n").filter((line) => line.startsWith("organization"));
+
+/** Waits until the engine has seen that the connections of an ended process are gone. */
+const untilSessionsEnd = (url: string) =>
+  until(
+    async () =>
+      (await onCluster(url, "select from pg_stat_activity where application_name = 'chartroom session'"))
+        .rowCount,
+    (sessions) => sessions === 0,
+  );
 
 test("data moves into a database and back, and nothing of it changes", async () => {
   const url = await emptyDatabase(cluster);
@@ -144,14 +155,37 @@ test("a move that is broken off leaves the target empty, and can be repeated", a
   const count = async () =>
     (await onCluster(url, "select count(*)::int as count from organization")).rows[0].count;
   expect(await count()).toBe(0);
-  // The engine has seen that the connection is gone.
-  await until(
-    async () =>
-      (await onCluster(url, "select from pg_stat_activity where application_name = 'chartroom session'"))
-        .rowCount,
-    (sessions) => sessions === 0,
-  );
+  await untilSessionsEnd(url);
   expect(await count()).toBe(0);
   await command("move", "--from", dataDir, "--to", url);
   expect(chains(await auditOf("--database-url", url))).toEqual(chains(await auditOf("--data-dir", dataDir)));
+});
+
+test("a move to a folder that is interrupted leaves nothing of the folder", async () => {
+  const url = await emptyDatabase(cluster);
+  await command("move", "--from", dataDir, "--to", url);
+  const [link] = (await startLinks(url, 1)) as [DatabaseLink];
+  const folder = join(temporaryFolder(), "made", "data");
+  const key = ["--key-file", join(dataDir, "key.json")];
+  const moving = spawn(
+    process.execPath,
+    ["bin/chartroom.js", "move", "--from", link.url, "--to", folder, ...key],
+    { stdio: ["ignore", "pipe", "pipe"] },
+  );
+  const stderr = text(moving.stderr);
+  // The rows of the other tables never arrive.
+  for await (const line of createInterface({ input: moving.stdout })) if (line.startsWith("copying")) break;
+  await link.enter("silent");
+  expect(readdirSync(folder)).toContain("chartroom.db.draft");
+  moving.kill("SIGINT");
+  await once(moving, "close");
+  expect([moving.signalCode, await stderr]).toEqual([
+    "SIGINT",
+    "chartroom: interrupted: nothing was written\n",
+  ]);
+  expect(readdirSync(dirname(dirname(folder)), { recursive: true })).toEqual([]);
+  await link.enter("refused");
+  await untilSessionsEnd(url);
+  await command("move", "--from", url, "--to", folder, ...key);
+  expect(await answersOf(folder)).toEqual(await answersOf(dataDir));
 });

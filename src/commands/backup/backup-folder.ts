@@ -21,7 +21,7 @@ import { loadKeys } from "../../keys.ts";
 import { requireSound } from "../../store/sqlite/backup.ts";
 import { lockFile } from "../../store/sqlite/lock.ts";
 import { makeFolder } from "../folders/file-access.ts";
-import { NOTHING_WRITTEN, type WhenInterrupted } from "../folders/interrupted.ts";
+import { NOTHING_WRITTEN, type WhenInterrupted, written } from "../folders/interrupted.ts";
 import { requireKeyFile, requireKeys } from "../open-data.ts";
 import { openAudit, verifyAudit } from "../record/audit.ts";
 import { ExitCode, StartError } from "../start-error.ts";
@@ -76,7 +76,9 @@ export async function backUpInto(
   makeFolder(folder);
   const lock = asFolderError(folder, () => lockFile(join(folder, "backup.lock")));
   if (!lock) throw new StartError(`another backup into ${folder} is being made`);
+  let copy: GoodCopy | undefined;
   const allowInterrupts = whenInterrupted?.(() => {
+    if (copy) return written(copy.file);
     removeAll(folder, (each) => LEFTOVER.test(each));
     return NOTHING_WRITTEN;
   });
@@ -89,13 +91,14 @@ export async function backUpInto(
     try {
       await createBackup(config, unchecked, SILENT);
       await asFailedCopy(file, () => check(config, unchecked, join(folder, SCRATCH)));
-      return asFolderError(folder, () => {
+      copy = asFolderError(folder, () => {
         renameSync(unchecked, file);
         syncFolder(folder);
         const gone = new Set(copiesToRemove(readdirSync(folder), name, kept, now()));
         removeAll(folder, (each) => gone.has(each) || isFailedCopy(each));
         return { file, bytes: statSync(file).size, removed: [...gone].toSorted() };
       });
+      return copy;
     } catch (error) {
       if (error instanceof FailedCopy) {
         removeAll(folder, isFailedCopy);
@@ -107,7 +110,7 @@ export async function backUpInto(
       rmSync(join(folder, SCRATCH), { recursive: true, force: true });
     }
   } finally {
-    allowInterrupts?.();
+    await allowInterrupts?.();
     lock.release();
   }
 }

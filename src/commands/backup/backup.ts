@@ -6,7 +6,7 @@ import { backUp, restore } from "../../store/sqlite/backup.ts";
 import { DATABASE_FILE } from "../../store/sqlite/open.ts";
 import { readFile, writeFile } from "../../store/sqlite/portable.ts";
 import { asFileError, isDatabaseWriteFailure, makeFolder, writeProblem } from "../folders/file-access.ts";
-import { removingDraft, type WhenInterrupted } from "../folders/interrupted.ts";
+import { removeEmptyFolders, removingDraft, type WhenInterrupted } from "../folders/interrupted.ts";
 import { placeOf } from "../open-data.ts";
 import { addressOf, aloneOnDatabase, asDatabaseError } from "../open-database.ts";
 import { StartError } from "../start-error.ts";
@@ -73,7 +73,7 @@ export async function restoreBackup(
         database,
         whenInterrupted,
         () => restore(file, config.dataDir, (folder) => void made.push(...makeFolder(folder))),
-        made,
+        () => removeEmptyFolders(made),
       );
     }
     if (!existsSync(file)) throw new Error(`there is no file ${file}`);

@@ -64,7 +64,8 @@ export function failureOf(
 }
 
 function sentenceOf(error: unknown, message: string, server: string): string {
-  if (isUnreachable(error)) return `the server ${server} cannot be reached: ${unreachableText(message)}`;
+  if (isUnreachable(error))
+    return `the server ${server} cannot be reached: ${unreachableText(server, message)}`;
   const { rawMessage } = ConnectError.from(error);
   // The server sent no error of its own; the library made one from the status.
   if (/^HTTP 50[234]$/.test(rawMessage))
@@ -167,13 +168,15 @@ function unauthenticatedText(error: ConnectError): string {
 }
 
 /** Returns the reason of a failed connection as text; OpenSSL's own text names its source files. */
-export function unreachableText(message: string): string {
+export function unreachableText(server: string, message: string): string {
   if (message.includes("wrong version number")) return "it does not speak TLS there: try http://";
   if (message.includes("ECONNREFUSED"))
     return `nothing listens there: start it, or name another by --server (${message})`;
   if (message.includes("ENOTFOUND")) return `its name is unknown (${message})`;
   if (/socket hang up|other side closed/.test(message))
-    return "it closes the connection: if it speaks TLS there, use https://";
+    return server.startsWith("http:")
+      ? "it closes the connection: if it speaks TLS there, use https://"
+      : "it closes the connection";
   const untrusted = /^(?:self-signed certificate|unable to (?:verify|get)[^;]* certificate)[^;]*/.exec(
     message,
   )?.[0];

@@ -91,7 +91,7 @@ async function send(server: string, path: string, form: Readonly<Record<string, 
   } catch (error) {
     const { cause, message } = error as Error;
     const reason = cause instanceof Error ? cause.message : message;
-    throw new StartError(`the server ${server} cannot be reached: ${unreachableText(reason)}`, {
+    throw new StartError(`the server ${server} cannot be reached: ${unreachableText(server, reason)}`, {
       exitCode: ExitCode.unavailable,
     });
   }

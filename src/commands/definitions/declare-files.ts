@@ -80,9 +80,7 @@ export function declareFiles(program: Command, terminal: Terminal): void {
         if (folder === undefined) terminal.print(exportText(found));
         else
           terminal.print(
-            writeExport(found, folder, terminal.whenInterrupted)
-              .map((file) => `${file}\n`)
-              .join(""),
+            (await writeExport(found, folder, terminal.whenInterrupted)).map((file) => `${file}\n`).join(""),
           );
         const note = noteOf(terminal);
         for (const each of found.leftOut) note(`left out: ${each}`);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Document, visit } from "yaml";
 import type { ServerAccess } from "../client/server-access.ts";
 import { makeFolder, writeProblem } from "../folders/file-access.ts";
+import { NOTHING_WRITTEN, type WhenInterrupted, written } from "../folders/interrupted.ts";
 import { StartError } from "../start-error.ts";
 import { readCurrent } from "./current.ts";
 import { FOLDER_KIND, type JsonObject } from "./folder.ts";
@@ -74,40 +75,42 @@ export function exportText({ files }: Export): string {
  * @returns the files
  * @throws StartError for a folder that already contains an export; removes what it wrote then
  */
-export function writeExport(
+export async function writeExport(
   { files }: Export,
   folder: string,
-  whenInterrupted?: (cleanUp: () => string) => () => void,
-): string[] {
+  whenInterrupted?: WhenInterrupted,
+): Promise<string[]> {
   if (folder === "") throw new StartError("the folder has no name: name one, or none for standard output");
   if (folder === "-")
     throw new StartError("- is no folder: name none for standard output, or ./- for a folder of that name");
-  // All files are written synchronously, before any cleanup: an interrupt waits until they are complete.
-  const allowInterrupts = whenInterrupted?.(() => `interrupted: ${folder} is written and complete`);
+  let isWritten = false;
+  // All files are written synchronously: an interrupt takes effect when they are complete.
+  const allowInterrupts = whenInterrupted?.(() => (isWritten ? written(folder) : NOTHING_WRITTEN));
   const madeFolders = makeFolder(folder, 0o777);
-  const written: string[] = [];
+  const paths: string[] = [];
   try {
     for (const [name, documents] of files) {
       const file = join(folder, name);
       const handle = openSync(file, "wx");
-      written.push(file);
+      paths.push(file);
       try {
         writeFileSync(handle, documents.map(yamlOf).join("---\n"));
       } finally {
         closeSync(handle);
       }
     }
+    isWritten = true;
   } catch (error) {
     // `apply --prune` would take a partial export for a complete one.
-    for (const file of written) rmSync(file, { force: true });
+    for (const file of paths) rmSync(file, { force: true });
     for (const made of madeFolders.toReversed()) rmdirSync(made);
     const { code } = error as NodeJS.ErrnoException;
     const reason = code === "EEXIST" ? "there are files already: name another folder" : writeProblem(error);
     throw new StartError(`${folder} cannot be written: ${reason}`);
   } finally {
-    allowInterrupts?.();
+    await allowInterrupts?.();
   }
-  return written;
+  return paths;
 }
 
 /** Characters that YAML writes unescaped although they control a terminal, end lines, or reorder or hide text. */

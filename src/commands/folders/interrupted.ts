@@ -1,42 +1,51 @@
-import { existsSync, rmdirSync } from "node:fs";
+import { rmdirSync } from "node:fs";
 import { removeDraft } from "../../store/sqlite/backup.ts";
 
 /**
- * Makes SIGINT and SIGTERM run this work, print the sentence that it returns on standard error, and end the process,
- * until the returned function is called.
+ * Makes SIGINT and SIGTERM run this work, print the sentence that it returns on standard error, and end the process. The
+ * returned function ends this; it lets interrupts that came during synchronous work take effect first.
  */
-export type WhenInterrupted = (cleanUp: () => string) => () => void;
+export type WhenInterrupted = (cleanUp: () => string) => () => Promise<void>;
 
 /** The message that an interrupted command has left nothing. */
 export const NOTHING_WRITTEN = "interrupted: nothing was written";
 
+/** Returns the message that an interrupt came after the work was done. */
+export const written = (name: string) => `interrupted: ${name} is written and complete`;
+
 /**
  * Runs work that writes a new file through a draft. An interrupt removes the draft.
- * @param madeFolders folders created for the file, each before those in it; an interrupt removes them too
+ * @param removeMore removes what else was created for the file
  */
 export async function removingDraft<T>(
   file: string,
   whenInterrupted: WhenInterrupted | undefined,
   work: () => Promise<T>,
-  madeFolders: readonly string[] = [],
+  removeMore?: () => void,
 ): Promise<T> {
+  let isWritten = false;
   const allowInterrupts = whenInterrupted?.(() => {
+    if (isWritten) return written(file);
     removeDraft(file);
-    if (existsSync(file)) return `interrupted: ${file} is written and complete`;
-    for (const folder of madeFolders.toReversed()) removeEmpty(folder);
+    removeMore?.();
     return NOTHING_WRITTEN;
   });
   try {
-    return await work();
+    const result = await work();
+    isWritten = true;
+    return result;
   } finally {
-    allowInterrupts?.();
+    await allowInterrupts?.();
   }
 }
 
-function removeEmpty(folder: string): void {
-  try {
-    rmdirSync(folder);
-  } catch {
-    // Another process has put a file into it.
+/** Removes folders that were created, each listed before those in it; keeps one that is no longer empty. */
+export function removeEmptyFolders(made: readonly string[]): void {
+  for (const folder of made.toReversed()) {
+    try {
+      rmdirSync(folder);
+    } catch {
+      return;
+    }
   }
 }

@@ -5,13 +5,16 @@ interface Argument {
   readonly list?: string;
 }
 
+const RUN = { words: "the run", list: "chartroom run list" };
 const EXECUTION = { words: "the execution", list: "chartroom workflow show WORKFLOW" };
 const ACTION = { words: "the action", list: "chartroom workflow show EXECUTION" };
 const PROJECT = { words: "the project", list: "chartroom project list" };
 
 /** The fields whose arguments have different names. */
 const ARGUMENTS: ReadonlyMap<string, Argument> = new Map<string, Argument>([
-  ["agentExecutionId", { words: "the run", list: "chartroom run list" }],
+  ["agentExecutionId", RUN],
+  ["agentExecutionIds", RUN],
+  ["agentId", { words: "the agent", list: "chartroom agent list" }],
   ["approvalId", { words: "the approval", list: "chartroom approval list" }],
   ["environmentClassId", { words: "--class" }],
   ["environmentId", { words: "the environment", list: "chartroom environment list" }],
@@ -21,8 +24,10 @@ const ARGUMENTS: ReadonlyMap<string, Argument> = new Map<string, Argument>([
   ["prebuildId", { words: "the prebuild", list: "chartroom prebuild list" }],
   ["projectId", PROJECT],
   ["projectIds", PROJECT],
+  ["runnerId", { words: "the runner", list: "chartroom runner list" }],
   ["workflowExecutionActionId", ACTION],
   ["workflowExecutionId", EXECUTION],
+  ["workflowExecutionIds", EXECUTION],
 ]);
 
 /** A broken rule with the path of its field, as errors of `constraint_violated` list them. */

@@ -24,5 +24,7 @@ export function runBackupTask(task: BackupTask): Promise<void> {
       else resolve();
     });
     thread.once("error", reject);
+    // Has no effect after a message.
+    thread.once("exit", (code) => reject(new Error(`the thread of the backup ended with code ${code}`)));
   });
 }

@@ -16,6 +16,13 @@ export interface FolderLock {
  */
 const OTHER_PROCESS_TIMEOUT_MS = 5_000;
 
+/** Removes the file by which this process has locked a data folder, with the engine's journal of it. */
+export function removeLockFile(dataDir: string): void {
+  for (const file of [`${lockFileOf(dataDir)}-journal`, lockFileOf(dataDir)]) rmSync(file, { force: true });
+}
+
+const lockFileOf = (dataDir: string) => join(dataDir, "server.lock");
+
 /**
  * Makes this process the only server of a data folder. Two servers would each group writes and run jobs; commands of
  * the command line do not need the lock. If the lock's file is missing next to a database, for example because
@@ -24,7 +31,7 @@ const OTHER_PROCESS_TIMEOUT_MS = 5_000;
  */
 export function lockFolder(dataDir: string): FolderLock | undefined {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const [file, database] = [join(dataDir, "server.lock"), join(dataDir, DATABASE_FILE)];
+  const [file, database] = [lockFileOf(dataDir), join(dataDir, DATABASE_FILE)];
   const isMissing = !existsSync(file);
   const lock = lockFile(file);
   if (lock && isMissing && existsSync(database) && isOpenElsewhere(database)) {

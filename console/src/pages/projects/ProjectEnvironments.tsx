@@ -118,7 +118,7 @@ export function ProjectEnvironments({ projectId }: { readonly projectId: string 
 
 function NoEnvironment({ shown }: { readonly shown: Shown }) {
   if (shown === "yes") return <Empty title="No environment of this project is archived." />;
-  if (shown === "no") return <Empty title="All environments of this project are archived." />;
+  if (shown === "no") return <Empty title="This project has no unarchived environment." />;
   return (
     <Empty title="This project has no environment now.">
       <p>Agents and workflows that use the project create environments.</p>

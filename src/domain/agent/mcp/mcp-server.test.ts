@@ -36,7 +36,7 @@ describe("servers of the Model Context Protocol", () => {
     ["a=https://docs.example.org/${secret:KEY}", "allowed only in env or headers"],
     ['a=["mcp", "${secret:KEY}"]', "allowed only in env or headers"],
     [`a=https://docs.example.org/${"x".repeat(2_048)}`, "2048 characters"],
-    ["{", "is none"],
+    ["{", "is not one"],
     ['{"name": "a"}', "either a command or a url"],
     ['{"name": "a", "command": ["b"], "url": "https://c.example.org"}', "either a command or a url"],
     ['{"name": "a", "command": ["b"], "headers": {}}', "env goes with a command"],

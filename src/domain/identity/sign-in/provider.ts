@@ -104,7 +104,7 @@ export function readClaims(all: Readonly<Record<string, unknown>>): ProviderClai
     email,
     // Some providers send the text "true"; any other value does not count as verified.
     emailVerified: email !== "" && (all.email_verified === true || all.email_verified === "true"),
-    name: nameIn(text("name")) || nameIn(text("preferred_username")) || email,
+    name: nameIn(text("name")) || nameIn(text("preferred_username")) || nameIn(email),
     sessionId: text("sid") || undefined,
     all,
   };
