@@ -62,25 +62,37 @@ There is no organization any more: make one with "chartroom organization create"
 
 `;
 
-/** Writes the first token to the file in the settings, or includes it in the output. @returns the text to print */
-export async function deliverFirstTokens(file: string, url: string, first: FirstTokens): Promise<string> {
-  if (file === "") return welcome(url, first);
+/**
+ * Writes the first token to the file in the settings, or includes it in the output.
+ * @param place location of the data, so that the operator notices a mistyped folder or database
+ * @returns the text to print
+ */
+export async function deliverFirstTokens(
+  file: string,
+  place: string,
+  url: string,
+  first: FirstTokens,
+): Promise<string> {
+  if (file === "") return welcome(place, url, first);
   await writeFile(file, `${first.token}\n`, { mode: 0o600, flag: "wx" }).catch((error) => {
     throw new StartError(
       `--first-token-file ${file} cannot be written (${error.message}): start again without it, and make a token with chartroom token create`,
     );
   });
   return `
-This is the first start: an organization and its administrator were created.
+${firstStartIn(place)}
 The administrator's access token, valid for 30 days, is in ${file}.
 
 `;
 }
 
-function welcome(url: string, first: FirstTokens): string {
+const firstStartIn = (place: string) =>
+  `This is the first start: an organization and its administrator were created in ${place}.`;
+
+function welcome(place: string, url: string, first: FirstTokens): string {
   const { token } = first;
   return `
-This is the first start: an organization and its administrator were created.
+${firstStartIn(place)}
 The administrator's access token, valid for 30 days, is shown only once:
 
   ${token}

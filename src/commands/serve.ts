@@ -22,7 +22,7 @@ import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { deliverFirstTokens, type FirstTokens, firstTokens, NO_ORGANIZATION } from "./first-start.ts";
 import { makeFolder } from "./folders/file-access.ts";
-import { lockData, openData, requireBeginning, requireKeys } from "./open-data.ts";
+import { lockData, openData, placeOf, requireBeginning, requireKeys } from "./open-data.ts";
 import { checkServeSettings, isLoopback } from "./preflight.ts";
 import { keepServerUrl } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
@@ -129,8 +129,11 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       keepServerUrl(config.dataDir, url);
       // An operator who removed the last organization does not want a new one, nor an administrator's token in a
       // service's log.
-      if (first !== undefined) terminal.print(await deliverFirstTokens(config.firstTokenFile, url, first));
-      else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
+      if (first !== undefined) {
+        const place = placeOf(config);
+        log.info({ data: place }, "this is a new installation, since there was no organization");
+        terminal.print(await deliverFirstTokens(config.firstTokenFile, place, url, first));
+      } else if (!(await hasOrganization(store.reader))) terminal.print(NO_ORGANIZATION);
       // If several servers start at once, another one may have created it, with other keys.
       else await requireKeys(config, store, keys);
     }

@@ -70,6 +70,10 @@ describe("a data folder that has lost", () => {
   });
 });
 
+test("a first start says in which folder the new installation is", () => {
+  expect(killed.output()).toContain(`administrator were created in ${killed.dataDir}.`);
+});
+
 test("a first start that fails before it has made an organization may be made again", async () => {
   const running = await startHostedServer();
   const folder = join(temporaryFolder(), "data");

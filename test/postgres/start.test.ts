@@ -156,6 +156,26 @@ describe("a start", () => {
     expect(await failed(url)).toContain("is not the one that the data in");
   });
 
+  test("on an empty database says in which one the new installation is", async () => {
+    const url = await emptyDatabase(cluster);
+    const server = await startServer({
+      dataDir: temporaryFolder(),
+      env: { CHARTROOM_DATABASE_URL: url, PGPASSWORD: "kept-to-itself" },
+    });
+    expect(await firstTokenOrEnd(server)).toBeUndefined();
+    await server.stop();
+    const { pathname, host } = new URL(url);
+    const place = `the database ${pathname.slice(1)} at ${host}`;
+    expect(server.output()).toContain(`an organization and its administrator were created in ${place}.`);
+    expect(server.log()).toContainEqual(
+      expect.objectContaining({
+        data: place,
+        msg: "this is a new installation, since there was no organization",
+      }),
+    );
+    expect(server.output() + server.logText()).not.toContain("kept-to-itself");
+  });
+
   test("of two at once with different keys happens once", async () => {
     const url = await emptyDatabase(cluster);
     const run = () =>
