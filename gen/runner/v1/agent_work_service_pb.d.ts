@@ -16,7 +16,7 @@ import type { PolicyDecision } from "../../service/v1/policy_decision_pb.js";
 export declare const file_runner_v1_agent_work_service: GenFile;
 
 /**
- * Whose inputs to stream.
+ * The run whose inputs to stream.
  *
  * @generated from message runner.v1.StreamInputsRequest
  */
@@ -49,28 +49,28 @@ export declare const StreamInputsRequestSchema: GenMessage<StreamInputsRequest>;
  */
 export declare type StreamInputsResponse = Message<"runner.v1.StreamInputsResponse"> & {
   /**
-   * The input, images with their data.
+   * The input. Images include their data.
    *
    * @generated from field: service.v1.AgentInput input = 1;
    */
   input?: AgentInput | undefined;
 
   /**
-   * Whether it goes into the turn that is going on, ahead of what is queued.
+   * Whether to add it to the current turn, ahead of queued inputs.
    *
    * @generated from field: bool steer = 2;
    */
   steer: boolean;
 
   /**
-   * Options of the turn that it begins.
+   * Options of the turn that the input begins.
    *
    * @generated from field: service.v1.TurnOptions turn_options = 3;
    */
   turnOptions?: TurnOptions | undefined;
 
   /**
-   * Settings of the alternative agent for that turn; unset keeps the run's.
+   * Settings of the alternative agent for that turn. Unset: those of the run.
    *
    * @generated from field: service.v1.ExtAgentSettings ext_agent_settings = 4;
    */
@@ -104,85 +104,86 @@ export declare type ReportAgentRequest = Message<"runner.v1.ReportAgentRequest">
   fence: bigint;
 
   /**
-   * Inputs that the agent got, by id, in order. At most 64.
+   * Ids of the inputs that the agent received, in order. At most 64.
    *
    * @generated from field: repeated string seen_input_ids = 3;
    */
   seenInputIds: string[];
 
   /**
-   * What the agent answered, in order, each with the number after the one before
-   * it; numbers that are known already are skipped. At most 64.
+   * The agent's answers, in order and numbered without gaps; the service skips
+   * numbers that it already has. At most 64.
    *
    * @generated from field: repeated service.v1.AgentOutputBlock blocks = 4;
    */
   blocks: AgentOutputBlock[];
 
   /**
-   * The state of the agent. Unspecified: as before.
+   * The state of the agent. Unspecified: unchanged.
    *
    * @generated from field: runner.v1.ReportAgentRequest.State state = 5;
    */
   state: ReportAgentRequest_State;
 
   /**
-   * What the run waits for from now on, with STATE_WAITING; replaces what it
-   * waited for before. What has happened already, such as the end of a sub-agent,
-   * wakes at once. One that has fired, with news that the agent has not got yet,
-   * does not fire again. Ignored of a run that waits already, so that a report
-   * that is repeated restarts no timer. At most 16.
+   * What the run waits for from now on, with STATE_WAITING; replaces the
+   * previous interests. An interest in something that has already happened,
+   * such as the end of a sub-agent, fires immediately. An interest that has
+   * fired does not fire again while the agent has not received its input.
+   * Ignored for a run that is already waiting, so that a repeated report
+   * restarts no timer. At most 16.
    *
    * @generated from field: repeated runner.v1.ReportAgentRequest.Interest interests = 6;
    */
   interests: ReportAgentRequest_Interest[];
 
   /**
-   * What the agent has used since the run began. Unset: nothing new.
+   * The agent's usage since the run began. Unset: unchanged.
    *
    * @generated from field: runner.v1.ReportAgentRequest.Usage usage = 7;
    */
   usage?: ReportAgentRequest_Usage | undefined;
 
   /**
-   * The state of the goal now. Unspecified: as before.
+   * The current state of the goal. Unspecified: unchanged.
    *
    * @generated from field: service.v1.AgentGoalStatus goal_status = 8;
    */
   goalStatus: AgentGoalStatus;
 
   /**
-   * The mode that is active now. Unspecified: as before.
+   * The active mode. Unspecified: unchanged.
    *
    * @generated from field: service.v1.AgentMode mode = 9;
    */
   mode: AgentMode;
 
   /**
-   * What the agent says of what it does, for people to read. Empty: as before.
-   * At most 256 characters.
+   * What the agent says it is doing, for people to read. Empty: unchanged. At
+   * most 256 characters.
    *
    * @generated from field: string current_activity = 10;
    */
   currentActivity: string;
 
   /**
-   * The phase that the environment reached. Unset: no other.
+   * The phase that the environment has reached. Unset: unchanged.
    *
    * @generated from field: runner.v1.ReportProgressRequest.EnvironmentProgress environment = 11;
    */
   environment?: ReportProgressRequest_EnvironmentProgress | undefined;
 
   /**
-   * Whether the agent has shown, in this run, that another process of it can go on
-   * with its session: the runner then obeys give_back. Ignored of the run of a
-   * workflow's step, which keeps its slot. Unset: as before; false at first.
+   * Whether the agent has shown, in this run, that a new process can resume its
+   * session: the runner then obeys give_back. Ignored for the run of a
+   * workflow's step, which keeps its slot. Unset: unchanged; initially false.
    *
    * @generated from field: optional bool can_resume = 20;
    */
   canResume?: boolean | undefined;
 
   /**
-   * From where the agent can fork its conversation. Unspecified: as before.
+   * Where the agent can fork its conversation. Unspecified: unchanged.
    *
    * @generated from field: service.v1.AgentForkAbility fork_ability = 21;
    */
@@ -202,20 +203,20 @@ export declare const ReportAgentRequestSchema: GenMessage<ReportAgentRequest>;
  */
 export declare type ReportAgentRequest_Interest = Message<"runner.v1.ReportAgentRequest.Interest"> & {
   /**
-   * Names the interest within its run, 1 to 128 characters.
+   * Id of the interest, unique within its run. 1 to 128 characters.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What is waited for; exactly one.
+   * What the run waits for; exactly one.
    *
    * @generated from oneof runner.v1.ReportAgentRequest.Interest.interest
    */
   interest: {
     /**
-     * A time from now, 1s to 2,592,000s (30 days).
+     * A duration from now, 1s to 2,592,000s (30 days).
      *
      * @generated from field: google.protobuf.Duration timer = 2;
      */
@@ -231,7 +232,7 @@ export declare type ReportAgentRequest_Interest = Message<"runner.v1.ReportAgent
     case: "subAgentId";
   } | {
     /**
-     * Any message of a user; true.
+     * Any message of a user; always true.
      *
      * @generated from field: bool user_message = 4;
      */
@@ -268,7 +269,7 @@ export declare type ReportAgentRequest_EnvironmentInterest = Message<"runner.v1.
   environmentId: string;
 
   /**
-   * The phase; empty means any of them.
+   * The phase. Empty: any of them.
    *
    * @generated from field: string phase = 2;
    */
@@ -282,7 +283,7 @@ export declare type ReportAgentRequest_EnvironmentInterest = Message<"runner.v1.
 export declare const ReportAgentRequest_EnvironmentInterestSchema: GenMessage<ReportAgentRequest_EnvironmentInterest>;
 
 /**
- * What an agent has used since its run began. Numbers never fall.
+ * An agent's usage since its run began. Counts never decrease.
  *
  * @generated from message runner.v1.ReportAgentRequest.Usage
  */
@@ -309,14 +310,14 @@ export declare type ReportAgentRequest_Usage = Message<"runner.v1.ReportAgentReq
   outputTokens: bigint;
 
   /**
-   * Tokens in the context now; may fall.
+   * Tokens in the context now; may decrease.
    *
    * @generated from field: int64 context_window_length = 4;
    */
   contextWindowLength: bigint;
 
   /**
-   * Tokens put into a cache.
+   * Tokens written to a cache.
    *
    * @generated from field: int64 cached_creation_tokens = 5;
    */
@@ -330,7 +331,7 @@ export declare type ReportAgentRequest_Usage = Message<"runner.v1.ReportAgentReq
   cachedInputTokens: bigint;
 
   /**
-   * Most tokens that fit into the context. 0 means unknown.
+   * Maximum number of tokens in the context. 0 means unknown.
    *
    * @generated from field: int64 context_window_limit = 7;
    */
@@ -350,21 +351,21 @@ export declare const ReportAgentRequest_UsageSchema: GenMessage<ReportAgentReque
  */
 export enum ReportAgentRequest_State {
   /**
-   * Not given.
+   * Not specified.
    *
    * @generated from enum value: STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * It works.
+   * The agent works on a turn.
    *
    * @generated from enum value: STATE_RUNNING = 1;
    */
   RUNNING = 1,
 
   /**
-   * It has done its turn and waits.
+   * The agent has finished its turn and waits.
    *
    * @generated from enum value: STATE_WAITING = 2;
    */
@@ -377,13 +378,13 @@ export enum ReportAgentRequest_State {
 export declare const ReportAgentRequest_StateSchema: GenEnum<ReportAgentRequest_State>;
 
 /**
- * Whether to go on.
+ * Whether the agent continues.
  *
  * @generated from message runner.v1.ReportAgentResponse
  */
 export declare type ReportAgentResponse = Message<"runner.v1.ReportAgentResponse"> & {
   /**
-   * When the lease runs out.
+   * When the lease expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 1;
    */
@@ -397,7 +398,7 @@ export declare type ReportAgentResponse = Message<"runner.v1.ReportAgentResponse
   stop: boolean;
 
   /**
-   * The block that the service took last.
+   * Number of the last block that the service stored.
    *
    * @generated from field: int64 last_sequence = 3;
    */
@@ -424,7 +425,7 @@ export declare const ReportAgentResponseSchema: GenMessage<ReportAgentResponse>;
  */
 export declare type ReportAgentsRequest = Message<"runner.v1.ReportAgentsRequest"> & {
   /**
-   * The reports, each on another lease, applied in their order. 1 to 32.
+   * The reports, each on a different lease, applied in order. 1 to 32.
    *
    * @generated from field: repeated runner.v1.ReportAgentRequest reports = 1;
    */
@@ -438,7 +439,7 @@ export declare type ReportAgentsRequest = Message<"runner.v1.ReportAgentsRequest
 export declare const ReportAgentsRequestSchema: GenMessage<ReportAgentsRequest>;
 
 /**
- * What has become of the reports.
+ * The result of each report.
  *
  * @generated from message runner.v1.ReportAgentsResponse
  */
@@ -458,7 +459,7 @@ export declare type ReportAgentsResponse = Message<"runner.v1.ReportAgentsRespon
 export declare const ReportAgentsResponseSchema: GenMessage<ReportAgentsResponse>;
 
 /**
- * What has become of one report on an agent run.
+ * The result of one report on an agent run.
  *
  * @generated from message runner.v1.AgentReportResult
  */
@@ -478,7 +479,7 @@ export declare type AgentReportResult = Message<"runner.v1.AgentReportResult"> &
     case: "applied";
   } | {
     /**
-     * Nothing of it was applied.
+     * The report failed; nothing of it was applied.
      *
      * @generated from field: runner.v1.WorkError error = 2;
      */
@@ -514,7 +515,7 @@ export declare type StartSubagentRequest = Message<"runner.v1.StartSubagentReque
   fence: bigint;
 
   /**
-   * The agent to run. Empty: that of the parent.
+   * Id of the agent to run. Empty: the parent's agent.
    *
    * @generated from field: string agent_id = 3;
    */
@@ -535,9 +536,8 @@ export declare type StartSubagentRequest = Message<"runner.v1.StartSubagentReque
   prompt: string;
 
   /**
-   * A word of the parent's choosing that makes a repetition harmless: a second
-   * call with it answers the same run. Empty: each call starts a run. At most 128
-   * characters.
+   * An idempotency key that the parent chooses: a second call with it returns
+   * the same run. Empty: each call starts a run. At most 128 characters.
    *
    * @generated from field: string key = 6;
    */
@@ -591,7 +591,8 @@ export declare type RequestApprovalRequest = Message<"runner.v1.RequestApprovalR
   fence: bigint;
 
   /**
-   * Names the tool call or question within its run, 1 to 128 characters.
+   * Id of the tool call or question, unique within its run. 1 to 128
+   * characters.
    *
    * @generated from field: string tool_call_id = 3;
    */
@@ -621,8 +622,8 @@ export declare type RequestApprovalRequest = Message<"runner.v1.RequestApprovalR
   } | { case: undefined; value?: undefined };
 
   /**
-   * The answers to choose from, in the order in which people see them. Empty: to
-   * approve or to deny is all there is. At most 16.
+   * The answers to choose from, in the order in which people see them. Empty:
+   * people only approve or deny. At most 16.
    *
    * @generated from field: repeated service.v1.ApprovalOption options = 6;
    */
@@ -636,7 +637,7 @@ export declare type RequestApprovalRequest = Message<"runner.v1.RequestApprovalR
 export declare const RequestApprovalRequestSchema: GenMessage<RequestApprovalRequest>;
 
 /**
- * Whether it may be done.
+ * Whether the request is allowed.
  *
  * @generated from message runner.v1.RequestApprovalResponse
  */
@@ -648,7 +649,7 @@ export declare type RequestApprovalResponse = Message<"runner.v1.RequestApproval
    */
   answer: {
     /**
-     * Nobody is asked.
+     * The policy has decided; nobody is asked.
      *
      * @generated from field: runner.v1.RequestApprovalResponse.PolicyAnswer policy = 1;
      */
@@ -656,9 +657,9 @@ export declare type RequestApprovalResponse = Message<"runner.v1.RequestApproval
     case: "policy";
   } | {
     /**
-     * People are asked. While the state is PENDING, the outcome comes with the
-     * run's inputs; any other state is the outcome itself, where CANCELLED counts
-     * as denied.
+     * People decide. While the state is PENDING, the outcome will arrive with
+     * the run's inputs; any other state is the outcome itself, where CANCELLED
+     * counts as denied.
      *
      * @generated from field: service.v1.ApprovalOutcome approval = 2;
      */
@@ -674,20 +675,20 @@ export declare type RequestApprovalResponse = Message<"runner.v1.RequestApproval
 export declare const RequestApprovalResponseSchema: GenMessage<RequestApprovalResponse>;
 
 /**
- * What the policy decided, or its default.
+ * The decision of the policy or of its default.
  *
  * @generated from message runner.v1.RequestApprovalResponse.PolicyAnswer
  */
 export declare type RequestApprovalResponse_PolicyAnswer = Message<"runner.v1.RequestApprovalResponse.PolicyAnswer"> & {
   /**
-   * Whether it may be done.
+   * Whether the request is allowed.
    *
    * @generated from field: bool allowed = 1;
    */
   allowed: boolean;
 
   /**
-   * Why, to be read by the agent and by people; may be empty.
+   * The reason, for the agent and for people to read; may be empty.
    *
    * @generated from field: string reason = 2;
    */
@@ -702,7 +703,7 @@ export declare type RequestApprovalResponse_PolicyAnswer = Message<"runner.v1.Re
   fieldPath: string;
 
   /**
-   * The decision as errors report it. Unset where it may be done.
+   * The decision as errors report it. Unset if the request is allowed.
    *
    * @generated from field: service.v1.PolicyDecision decision = 4;
    */
@@ -716,7 +717,7 @@ export declare type RequestApprovalResponse_PolicyAnswer = Message<"runner.v1.Re
 export declare const RequestApprovalResponse_PolicyAnswerSchema: GenMessage<RequestApprovalResponse_PolicyAnswer>;
 
 /**
- * Which step to start the agent of.
+ * The step whose agent to start.
  *
  * @generated from message runner.v1.StartStepAgentRequest
  */
@@ -736,15 +737,15 @@ export declare type StartStepAgentRequest = Message<"runner.v1.StartStepAgentReq
   fence: bigint;
 
   /**
-   * The step's place in the action, from 0.
+   * Index of the step in the action, from 0.
    *
    * @generated from field: int32 step_index = 3;
    */
   stepIndex: number;
 
   /**
-   * For a report step: the key of the output whose prompt the agent gets. Empty
-   * for an agent step. At most 50 characters.
+   * For a report step: the key of the output whose prompt the agent receives.
+   * Empty for an agent step. At most 50 characters.
    *
    * @generated from field: string output_key = 4;
    */
@@ -778,7 +779,7 @@ export declare type StartStepAgentResponse = Message<"runner.v1.StartStepAgentRe
 export declare const StartStepAgentResponseSchema: GenMessage<StartStepAgentResponse>;
 
 /**
- * Names the run.
+ * The run whose state to return.
  *
  * @generated from message runner.v1.GetStepAgentRequest
  */
@@ -825,17 +826,15 @@ export declare type GetStepAgentResponse = Message<"runner.v1.GetStepAgentRespon
   agentExecution?: AgentExecution | undefined;
 
   /**
-   * The text of its last turn, at most 65,536 characters: the first of them where
-   * there is more.
+   * The text of its last turn, cut after 65,536 characters.
    *
    * @generated from field: string last_answer = 2;
    */
   lastAnswer: string;
 
   /**
-   * Whether it has answered all that it was sent: it has stopped, or it waits,
-   * nothing is queued for it, and it has registered no interest that could wake it
-   * by itself.
+   * Whether the run has answered all its inputs: it has stopped, or it waits
+   * with an empty queue and without an interest that could wake it.
    *
    * @generated from field: bool done = 3;
    */
@@ -849,26 +848,26 @@ export declare type GetStepAgentResponse = Message<"runner.v1.GetStepAgentRespon
 export declare const GetStepAgentResponseSchema: GenMessage<GetStepAgentResponse>;
 
 /**
- * What runners call for the agent runs that they hold. Leases are those of
- * WorkService, and every operation answers as that service says.
+ * Operations that runners call for the agent runs whose leases they hold. The
+ * leases and the common errors are those of WorkService.
  *
  * @generated from service runner.v1.AgentWorkService
  */
 export declare const AgentWorkService: GenService<{
   /**
    * Streams the inputs of an agent run that the runner holds, in the order of
-   * their delivery, those that were delivered and not acknowledged before the
-   * others. An input is delivered at least once, always with the same id: each
-   * stream begins with what was not acknowledged. Messages and news of what the
-   * run waits for come one at a time, once the one before is acknowledged and the
-   * agent has been reported to wait; what is steered, and orders, come at once.
-   * Nothing comes while the queue holds after a turn that was lost; the inputs of
-   * that turn come again when somebody asks for it. The
-   * stream ends without an error when the agent is to stop and when the lease has a
-   * newer stream, and with one when the lease is lost or the server drains. A
-   * runner has one stream for each lease and no other limit of streams. Callable
-   * by the lease's holder. Errors: aborted; permission_denied; unavailable;
-   * failed_precondition for a lease on other work.
+   * delivery. Each input is delivered at least once, always with the same id: a
+   * stream begins with the delivered inputs that are not acknowledged. Messages
+   * and fired interests arrive one at a time, once the previous one is
+   * acknowledged and the runner has reported that the agent waits; steering and
+   * control inputs arrive immediately. Nothing arrives while the queue is
+   * paused after a lost turn; the inputs of that turn are delivered again when
+   * somebody asks for it. The stream ends without an error when the agent must
+   * stop and when the lease has a newer stream, and with an error when the
+   * lease is lost or the server drains. A runner has one stream for each lease;
+   * its number of streams has no other limit. Callable by the lease's holder.
+   * Errors: aborted; permission_denied; unavailable; failed_precondition for a
+   * lease on other work.
    *
    * @generated from rpc runner.v1.AgentWorkService.StreamInputs
    */
@@ -878,12 +877,12 @@ export declare const AgentWorkService: GenService<{
     output: typeof StreamInputsResponseSchema;
   },
   /**
-   * Reports on an agent run, all of it or nothing, and renews the lease: which
-   * inputs the agent got, what it answered, what it used, its state. To
-   * repeat a report is harmless. Callable by the lease's holder. Errors: aborted;
-   * permission_denied; invalid_argument for a block that leaves a gap, an input
-   * that was not delivered or an interest that cannot fire; failed_precondition
-   * for a move that the run cannot make.
+   * Reports on an agent run atomically, and renews the lease: which inputs the
+   * agent received, its answers, its usage and its state. Repeating a report is
+   * harmless. Callable by the lease's holder. Errors: aborted;
+   * permission_denied; invalid_argument for a gap between blocks, an input that
+   * was not delivered or an interest that cannot fire; failed_precondition for
+   * a transition that is not possible in the run's phase.
    *
    * @generated from rpc runner.v1.AgentWorkService.ReportAgent
    */
@@ -893,10 +892,10 @@ export declare const AgentWorkService: GenService<{
     output: typeof ReportAgentResponseSchema;
   },
   /**
-   * Reports on up to 32 agent runs in one call. Each report is applied by itself, as
-   * ReportAgent does, and has its own entry in the answer: one that fails fails
-   * alone. Callable by runners, for the leases that they hold. Errors:
-   * resource_exhausted for a body of more than 4 MiB.
+   * Reports on up to 32 agent runs in one call. Each report is applied
+   * independently, as by ReportAgent, and has its own entry in the response: if
+   * one fails, the others still apply. Callable by runners, for the leases that
+   * they hold. Errors: resource_exhausted for a body of more than 4 MiB.
    *
    * @generated from rpc runner.v1.AgentWorkService.ReportAgents
    */
@@ -906,12 +905,12 @@ export declare const AgentWorkService: GenService<{
     output: typeof ReportAgentsResponseSchema;
   },
   /**
-   * Starts a sub-agent of the run that the runner holds the lease of, in the same
-   * environment; the parent comes from the lease. Callable by the lease's holder.
-   * Errors: aborted; permission_denied; not_found for the agent;
-   * failed_precondition when the organization's agent policy forbids it, as many
-   * of its sub-agents as may have not stopped, or its agent cannot ask for the
-   * approvals that the parent would have to ask for.
+   * Starts a sub-agent of the run that the lease is on, in the same
+   * environment. The lease determines the parent. Callable by the lease's
+   * holder. Errors: aborted; permission_denied; not_found for the agent;
+   * failed_precondition when the organization's agent policy forbids it, when
+   * the maximum number of its sub-agents have not stopped, or when its agent
+   * cannot ask for the approvals that the parent would need.
    *
    * @generated from rpc runner.v1.AgentWorkService.StartSubagent
    */
@@ -921,14 +920,15 @@ export declare const AgentWorkService: GenService<{
     output: typeof StartSubagentResponseSchema;
   },
   /**
-   * Asks whether the agent may carry out a tool call, or asks a person something.
-   * The organization's policy decides at once, or an approval is asked for, whose
-   * outcome comes with the run's inputs. To repeat it under the id of the tool
-   * call, with the same content, asks nobody again and answers what has become of
-   * it. With other content under the id, what was asked before is cancelled.
-   * Callable by the lease's holder. Errors: aborted; permission_denied;
-   * invalid_argument for a text with characters that hide or reorder it;
-   * failed_precondition for a lease on other work.
+   * Asks whether the agent may carry out a tool call, or asks a person
+   * something. Either the organization's policy decides immediately, or people
+   * are asked for an approval, whose outcome arrives with the run's inputs. A
+   * repeated request with the same tool call id and content asks nobody again
+   * and returns the current state of the approval. A request with the same id
+   * and other content cancels the previous one. Callable by the lease's holder.
+   * Errors: aborted; permission_denied; invalid_argument for a text with
+   * characters that hide or reorder what people see; failed_precondition for a
+   * lease on other work.
    *
    * @generated from rpc runner.v1.AgentWorkService.RequestApproval
    */
@@ -938,14 +938,14 @@ export declare const AgentWorkService: GenService<{
     output: typeof RequestApprovalResponseSchema;
   },
   /**
-   * Starts the run of an agent step of the action that the runner holds the lease
-   * of, or answers the one that this attempt started before. The run is tied to
-   * the action and works in its environment; its first input is the step's
-   * prompt. Any runner process of this runner may lease it. Callable by the
-   * lease's holder. Errors: aborted; permission_denied; invalid_argument for a
-   * step that is no agent step, or whose prompt carries characters that hide or
-   * reorder it; failed_precondition for a step that was not reported to run, and
-   * as for StartAgent.
+   * Starts the run of an agent step of the action that the lease is on, or
+   * returns the run that this attempt started before. The run belongs to the
+   * action and works in its environment; its first input is the step's prompt.
+   * Any process of this runner may lease it. Callable by the lease's holder.
+   * Errors: aborted; permission_denied; invalid_argument for a step that is not
+   * an agent step, or whose prompt contains characters that hide or reorder
+   * what people see; failed_precondition for a step that was not reported as
+   * running, and as for StartAgent.
    *
    * @generated from rpc runner.v1.AgentWorkService.StartStepAgent
    */
@@ -955,8 +955,8 @@ export declare const AgentWorkService: GenService<{
     output: typeof StartStepAgentResponseSchema;
   },
   /**
-   * Returns the state of an agent run that the holder of the lease started for a
-   * step of its action. Callable by the lease's holder. Errors: aborted;
+   * Returns the state of an agent run that the holder of the lease started for
+   * a step of its action. Callable by the lease's holder. Errors: aborted;
    * permission_denied; not_found.
    *
    * @generated from rpc runner.v1.AgentWorkService.GetStepAgent

@@ -165,8 +165,8 @@ export const GetStepAgentResponseSchema = /*@__PURE__*/
   messageDesc(file_runner_v1_agent_work_service, 14);
 
 /**
- * What runners call for the agent runs that they hold. Leases are those of
- * WorkService, and every operation answers as that service says.
+ * Operations that runners call for the agent runs whose leases they hold. The
+ * leases and the common errors are those of WorkService.
  *
  * @generated from service runner.v1.AgentWorkService
  */

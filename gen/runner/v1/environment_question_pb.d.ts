@@ -17,14 +17,13 @@ import type { EnvironmentFile, EnvironmentFileDiff } from "../../service/v1/envi
 export declare const file_runner_v1_environment_question: GenFile;
 
 /**
- * Whose questions to stream.
+ * The runner process whose questions to stream.
  *
  * @generated from message runner.v1.WatchRequestsRequest
  */
 export declare type WatchRequestsRequest = Message<"runner.v1.WatchRequestsRequest"> & {
   /**
-   * The instance that keeps the environments, which BeginInstance has begun. 1 to
-   * 64 characters.
+   * Id of the instance, as in BeginInstance. 1 to 64 characters.
    *
    * @generated from field: string instance_id = 1;
    */
@@ -38,14 +37,14 @@ export declare type WatchRequestsRequest = Message<"runner.v1.WatchRequestsReque
 export declare const WatchRequestsRequestSchema: GenMessage<WatchRequestsRequest>;
 
 /**
- * One question, or a sign of life.
+ * A question or a keepalive.
  *
  * @generated from message runner.v1.WatchRequestsResponse
  */
 export declare type WatchRequestsResponse = Message<"runner.v1.WatchRequestsResponse"> & {
   /**
-   * The question. Unset: the stream is alive, which is said every 15 seconds; a
-   * runner that hears nothing for three times as long opens another.
+   * The question. Unset: a keepalive, sent every 15 seconds; a runner that
+   * receives nothing for three times as long opens another stream.
    *
    * @generated from field: runner.v1.EnvironmentQuestion question = 1;
    */
@@ -65,51 +64,51 @@ export declare const WatchRequestsResponseSchema: GenMessage<WatchRequestsRespon
  */
 export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion"> & {
   /**
-   * Id of the question. A question that was not answered comes again with each new
-   * stream, so that an answer is given once for each id.
+   * Id of the question. A question without an answer is delivered again on each
+   * new stream; answer each id once.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Id of the environment. Empty for a question about none.
+   * Id of the environment. Empty for a question about a remote.
    *
    * @generated from field: string environment_id = 2;
    */
   environmentId: string;
 
   /**
-   * When nobody waits for the answer any more, unless the runner reports
-   * progress.
+   * When the asker stops waiting, unless the runner reports progress.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * The end that no progress puts off. Unset: no progress puts off `expires_at`.
+   * The latest time to which progress can extend `expires_at`. Unset: progress
+   * does not extend it.
    *
    * @generated from field: google.protobuf.Timestamp ends_at = 4;
    */
   endsAt?: Timestamp | undefined;
 
   /**
-   * The progress that the runner has reported last.
+   * The last progress that the runner reported.
    *
    * @generated from field: service.v1.EnvironmentPush.Progress progress = 5;
    */
   progress?: EnvironmentPush_Progress | undefined;
 
   /**
-   * What is asked. A runner that does not know it answers with a failure, whose
-   * reason is `question_unknown`.
+   * The question. A runner that does not know its kind answers with a failure
+   * whose reason is `question_unknown`.
    *
    * @generated from oneof runner.v1.EnvironmentQuestion.question
    */
   question: {
     /**
-     * Look at the working trees.
+     * Report the changes in the working trees.
      *
      * @generated from field: runner.v1.EnvironmentQuestion.RefreshChanges refresh_changes = 10;
      */
@@ -141,7 +140,7 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
     case: "readFile";
   } | {
     /**
-     * Look at what would be pushed, or push it.
+     * Report what a push would do, or push.
      *
      * @generated from field: runner.v1.EnvironmentQuestion.PushBranch push_branch = 20;
      */
@@ -149,7 +148,7 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
     case: "pushBranch";
   } | {
     /**
-     * Look at a remote.
+     * Look up a revision in a remote.
      *
      * @generated from field: runner.v1.EnvironmentQuestion.ReadRemote read_remote = 21;
      */
@@ -165,35 +164,35 @@ export declare type EnvironmentQuestion = Message<"runner.v1.EnvironmentQuestion
 export declare const EnvironmentQuestionSchema: GenMessage<EnvironmentQuestion>;
 
 /**
- * Asks a remote for a revision, as before a clone, with the credential that
- * GetQuestionCredential hands out and no other. Nothing is fetched.
+ * Looks up a revision in a remote, as before a clone, without fetching
+ * anything. The runner uses only the credential from GetQuestionCredential.
  *
  * @generated from message runner.v1.EnvironmentQuestion.ReadRemote
  */
 export declare type EnvironmentQuestion_ReadRemote = Message<"runner.v1.EnvironmentQuestion.ReadRemote"> & {
   /**
-   * The address, without a user name where it is https or http.
+   * The address. An https or http address has no user name.
    *
    * @generated from field: string remote = 1;
    */
   remote: string;
 
   /**
-   * Whose credential it is.
+   * The subject whose credential to use.
    *
    * @generated from field: service.v1.Subject credential_of = 2;
    */
   credentialOf?: Subject | undefined;
 
   /**
-   * What to look for. Unset: the remote's HEAD.
+   * The revision to look up. Unset: the remote's HEAD.
    *
    * @generated from oneof runner.v1.EnvironmentQuestion.ReadRemote.revision
    */
   revision: {
     /**
-     * The longest branch or tag that a path begins with, or else a commit as its
-     * first part.
+     * A path that begins with a branch, a tag or a commit: the longest branch
+     * or tag wins, otherwise the first segment is a commit.
      *
      * @generated from field: string path = 3;
      */
@@ -209,7 +208,7 @@ export declare type EnvironmentQuestion_ReadRemote = Message<"runner.v1.Environm
     case: "tag";
   } | {
     /**
-     * A ref by its whole name, such as `refs/pull/7/head`.
+     * A full ref name, such as `refs/pull/7/head`.
      *
      * @generated from field: string ref = 5;
      */
@@ -218,7 +217,7 @@ export declare type EnvironmentQuestion_ReadRemote = Message<"runner.v1.Environm
   } | { case: undefined; value?: undefined };
 
   /**
-   * Number of the pull or merge request to ask the host about, where there is a
+   * Number of the pull or merge request to ask the host about, if there is a
    * credential for it; 0 for none.
    *
    * @generated from field: int32 pull_request = 6;
@@ -226,7 +225,7 @@ export declare type EnvironmentQuestion_ReadRemote = Message<"runner.v1.Environm
   pullRequest: number;
 
   /**
-   * Whether only a tag counts for `path`.
+   * Whether `path` can only begin with a tag.
    *
    * @generated from field: bool tags_only = 7;
    */
@@ -240,16 +239,17 @@ export declare type EnvironmentQuestion_ReadRemote = Message<"runner.v1.Environm
 export declare const EnvironmentQuestion_ReadRemoteSchema: GenMessage<EnvironmentQuestion_ReadRemote>;
 
 /**
- * Pushes what is checked out in a repository of the environment to a branch of the
- * remote that it was cloned from, with the credential that GetQuestionCredential
- * hands out and no other. Nothing that commands wrote into the tree decides where
- * the push goes, and nothing in the tree changes.
+ * Pushes the checked-out commit of a repository in the environment to a
+ * branch of the remote that it was cloned from. The runner uses only the
+ * credential from GetQuestionCredential. Files that commands wrote to the
+ * working tree cannot change the target of the push, and the push changes
+ * nothing in the tree.
  *
  * @generated from message runner.v1.EnvironmentQuestion.PushBranch
  */
 export declare type EnvironmentQuestion_PushBranch = Message<"runner.v1.EnvironmentQuestion.PushBranch"> & {
   /**
-   * The folder of the repository; unset: the first one.
+   * The folder of the repository. Unset: the first repository.
    *
    * @generated from field: optional string folder = 1;
    */
@@ -263,8 +263,8 @@ export declare type EnvironmentQuestion_PushBranch = Message<"runner.v1.Environm
   branch: string;
 
   /**
-   * Message of a commit of what is not committed. Empty: such changes are a failure
-   * (`uncommitted_changes`).
+   * Message of the commit that the runner makes of uncommitted changes.
+   * Empty: uncommitted changes are a failure (`uncommitted_changes`).
    *
    * @generated from field: string commit_message = 3;
    */
@@ -278,21 +278,21 @@ export declare type EnvironmentQuestion_PushBranch = Message<"runner.v1.Environm
   authorName: string;
 
   /**
-   * The address of the author.
+   * The author's e-mail address.
    *
    * @generated from field: string author_email = 5;
    */
   authorEmail: string;
 
   /**
-   * Whose credential it is.
+   * The subject whose credential to use.
    *
    * @generated from field: service.v1.Subject credential_of = 6;
    */
   credentialOf?: Subject | undefined;
 
   /**
-   * What was decided on. Unset: nothing is pushed, only looked at.
+   * The push that is allowed. Unset: only report what a push would do.
    *
    * @generated from field: runner.v1.EnvironmentQuestion.Decided decided = 7;
    */
@@ -312,22 +312,23 @@ export declare const EnvironmentQuestion_PushBranchSchema: GenMessage<Environmen
  */
 export declare type EnvironmentQuestion_Decided = Message<"runner.v1.EnvironmentQuestion.Decided"> & {
   /**
-   * The commit to push. Another one is a failure (`branch_moved`).
+   * The commit to push. A failure (`branch_moved`) if another one is checked
+   * out.
    *
    * @generated from field: string commit = 1;
    */
   commit: string;
 
   /**
-   * The commit that the branch has; empty for none. Another one is a failure
-   * (`branch_moved`).
+   * The expected commit of the remote branch; empty if the branch must not
+   * exist. A failure (`branch_moved`) if it differs.
    *
    * @generated from field: string tip = 2;
    */
   tip: string;
 
   /**
-   * Whether the branch may be the remote's default one.
+   * Whether the branch may be the remote's default branch.
    *
    * @generated from field: bool may_be_default = 3;
    */
@@ -348,7 +349,7 @@ export declare type EnvironmentQuestion_Decided = Message<"runner.v1.Environment
 export declare const EnvironmentQuestion_DecidedSchema: GenMessage<EnvironmentQuestion_Decided>;
 
 /**
- * Reports what has changed now, by ReportEnvironmentChanges, before the answer.
+ * Asks the runner to call ReportEnvironmentChanges before it answers.
  *
  * @generated from message runner.v1.EnvironmentQuestion.RefreshChanges
  */
@@ -362,7 +363,7 @@ export declare type EnvironmentQuestion_RefreshChanges = Message<"runner.v1.Envi
 export declare const EnvironmentQuestion_RefreshChangesSchema: GenMessage<EnvironmentQuestion_RefreshChanges>;
 
 /**
- * Compares the first repository that has a commit with it.
+ * Compares the first repository that has the commit with that commit.
  *
  * @generated from message runner.v1.EnvironmentQuestion.DiffToCommit
  */
@@ -375,14 +376,14 @@ export declare type EnvironmentQuestion_DiffToCommit = Message<"runner.v1.Enviro
   commit: string;
 
   /**
-   * Number of files before those of the answer.
+   * Number of files to skip.
    *
    * @generated from field: int32 offset = 2;
    */
   offset: number;
 
   /**
-   * Most files of the answer.
+   * Maximum number of files to return.
    *
    * @generated from field: int32 limit = 3;
    */
@@ -396,28 +397,28 @@ export declare type EnvironmentQuestion_DiffToCommit = Message<"runner.v1.Enviro
 export declare const EnvironmentQuestion_DiffToCommitSchema: GenMessage<EnvironmentQuestion_DiffToCommit>;
 
 /**
- * Lists what is in a folder of the environment, but for what belongs to git, by
- * the bytes of the names. No link is followed.
+ * Lists the entries of a folder in the environment, except git's own, ordered
+ * by the bytes of their names. Links are not followed.
  *
  * @generated from message runner.v1.EnvironmentQuestion.ListFiles
  */
 export declare type EnvironmentQuestion_ListFiles = Message<"runner.v1.EnvironmentQuestion.ListFiles"> & {
   /**
-   * The folder's path in the environment; empty for the environment's own.
+   * Path of the folder in the environment; empty for its root.
    *
    * @generated from field: string path = 1;
    */
   path: string;
 
   /**
-   * Number of entries before those of the answer.
+   * Number of entries to skip.
    *
    * @generated from field: int32 offset = 2;
    */
   offset: number;
 
   /**
-   * Most entries of the answer.
+   * Maximum number of entries to return.
    *
    * @generated from field: int32 limit = 3;
    */
@@ -431,14 +432,14 @@ export declare type EnvironmentQuestion_ListFiles = Message<"runner.v1.Environme
 export declare const EnvironmentQuestion_ListFilesSchema: GenMessage<EnvironmentQuestion_ListFiles>;
 
 /**
- * Reads a part of a file of the environment. No link is followed, and nothing
- * read that belongs to git.
+ * Reads a part of a file in the environment. Links are not followed, and
+ * git's own files are not readable.
  *
  * @generated from message runner.v1.EnvironmentQuestion.ReadFile
  */
 export declare type EnvironmentQuestion_ReadFile = Message<"runner.v1.EnvironmentQuestion.ReadFile"> & {
   /**
-   * The file's path in the environment.
+   * Path of the file in the environment.
    *
    * @generated from field: string path = 1;
    */
@@ -452,7 +453,7 @@ export declare type EnvironmentQuestion_ReadFile = Message<"runner.v1.Environmen
   offset: bigint;
 
   /**
-   * Most bytes of the part.
+   * Maximum number of bytes to read.
    *
    * @generated from field: int32 max_bytes = 3;
    */
@@ -479,23 +480,23 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
   questionId: string;
 
   /**
-   * The instance that answers, as in WatchRequests. 1 to 64 characters.
+   * Id of the instance that answers, as in WatchRequests. 1 to 64 characters.
    *
    * @generated from field: string instance_id = 2;
    */
   instanceId: string;
 
   /**
-   * Exactly one: a failure, or what belongs to the question. Secrets are to be
-   * masked.
+   * Exactly one: a failure, progress, or the answer to the kind of question.
+   * The runner masks secrets.
    *
    * @generated from oneof runner.v1.AnswerRequestRequest.answer
    */
   answer: {
     /**
-     * Why there is no answer. Reasons that have a meaning of their own to the
-     * asker: `environment_absent`, `question_unknown`, `commit_unknown`,
-     * `file_absent`, and for paths that are not shown `path_refused` and
+     * Why there is no answer. The server handles these reasons specially:
+     * `environment_absent`, `question_unknown`, `commit_unknown`,
+     * `file_absent`, and for paths that may not be read `path_refused` and
      * `file_unfit`.
      *
      * @generated from field: runner.v1.Failure failure = 3;
@@ -504,8 +505,8 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
     case: "failure";
   } | {
     /**
-     * The runner is at it, which is no answer: each puts off the end of the question,
-     * to 140 seconds from then.
+     * Progress, which leaves the question open: each report extends the time of
+     * the question to 140 seconds from then.
      *
      * @generated from field: service.v1.EnvironmentPush.Progress progress = 4;
      */
@@ -513,7 +514,7 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
     case: "progress";
   } | {
     /**
-     * What has changed was reported.
+     * The changes were reported.
      *
      * @generated from field: runner.v1.AnswerRequestRequest.ChangesRefreshed changes_refreshed = 10;
      */
@@ -521,7 +522,7 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
     case: "changesRefreshed";
   } | {
     /**
-     * The differences to a commit.
+     * The differences from a commit.
      *
      * @generated from field: runner.v1.AnswerRequestRequest.CommitDiff commit_diff = 11;
      */
@@ -545,7 +546,7 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
     case: "filePart";
   } | {
     /**
-     * What is, or would be, pushed.
+     * The push, or what it would do.
      *
      * @generated from field: runner.v1.AnswerRequestRequest.BranchPushed branch_pushed = 20;
      */
@@ -553,7 +554,7 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
     case: "branchPushed";
   } | {
     /**
-     * What a remote has.
+     * The revision that was looked up.
      *
      * @generated from field: runner.v1.AnswerRequestRequest.RemoteRead remote_read = 21;
      */
@@ -569,7 +570,7 @@ export declare type AnswerRequestRequest = Message<"runner.v1.AnswerRequestReque
 export declare const AnswerRequestRequestSchema: GenMessage<AnswerRequestRequest>;
 
 /**
- * Empty: the report came before.
+ * Empty: the report precedes this answer.
  *
  * @generated from message runner.v1.AnswerRequestRequest.ChangesRefreshed
  */
@@ -583,13 +584,13 @@ export declare type AnswerRequestRequest_ChangesRefreshed = Message<"runner.v1.A
 export declare const AnswerRequestRequest_ChangesRefreshedSchema: GenMessage<AnswerRequestRequest_ChangesRefreshed>;
 
 /**
- * What is pushed, and where to.
+ * What is or would be pushed, and where.
  *
  * @generated from message runner.v1.AnswerRequestRequest.BranchPushed
  */
 export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.AnswerRequestRequest.BranchPushed"> & {
   /**
-   * Why nothing is. Set: nothing else is reported.
+   * Why the push is not possible. If set, all other fields are unset.
    *
    * @generated from field: runner.v1.Failure failure = 1;
    */
@@ -603,7 +604,7 @@ export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.Answe
   folder: string;
 
   /**
-   * The remote, without a secret. At most 2,048 characters.
+   * Address of the remote, without secrets. At most 2,048 characters.
    *
    * @generated from field: string remote = 3;
    */
@@ -624,7 +625,7 @@ export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.Answe
   tip: string;
 
   /**
-   * The remote's default branch; empty where it names none. At most 1,024
+   * The remote's default branch; empty if it has none. At most 1,024
    * characters.
    *
    * @generated from field: string default_branch = 6;
@@ -632,22 +633,22 @@ export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.Answe
   defaultBranch: string;
 
   /**
-   * The remote's branch that was checked out, or else the default one; empty for
-   * none. At most 1,024 characters.
+   * The remote's branch that was checked out, otherwise its default branch;
+   * empty for none. At most 1,024 characters.
    *
    * @generated from field: string base_branch = 7;
    */
   baseBranch: string;
 
   /**
-   * Whether the branch loses commits by it.
+   * Whether the push removes commits from the branch.
    *
    * @generated from field: bool is_forced = 8;
    */
   isForced: boolean;
 
   /**
-   * What has become of the branch. Unspecified: it was only looked at.
+   * The outcome of the push. Unspecified: nothing was pushed.
    *
    * @generated from field: service.v1.EnvironmentPush.Outcome outcome = 9;
    */
@@ -661,20 +662,20 @@ export declare type AnswerRequestRequest_BranchPushed = Message<"runner.v1.Answe
 export declare const AnswerRequestRequest_BranchPushedSchema: GenMessage<AnswerRequestRequest_BranchPushed>;
 
 /**
- * What a remote has of the revision that was asked for.
+ * The revision that was looked up in a remote.
  *
  * @generated from message runner.v1.AnswerRequestRequest.RemoteRead
  */
 export declare type AnswerRequestRequest_RemoteRead = Message<"runner.v1.AnswerRequestRequest.RemoteRead"> & {
   /**
-   * Why it is not known. Set: nothing else is reported.
+   * Why the lookup failed. If set, all other fields are unset.
    *
    * @generated from field: runner.v1.Failure failure = 1;
    */
   failure?: Failure | undefined;
 
   /**
-   * The address at which the remote answered, without a secret. At most 2,056
+   * The address at which the remote answered, without secrets. At most 2,056
    * characters.
    *
    * @generated from field: string remote = 2;
@@ -703,8 +704,8 @@ export declare type AnswerRequestRequest_RemoteRead = Message<"runner.v1.AnswerR
   commit: string;
 
   /**
-   * What the host says of the pull request. Unset where it was not asked, or did
-   * not say.
+   * The pull request as the host reports it. Unset if the host was not asked
+   * or did not answer.
    *
    * @generated from field: service.v1.PullRequest pull_request = 6;
    */
@@ -724,8 +725,8 @@ export declare const AnswerRequestRequest_RemoteReadSchema: GenMessage<AnswerReq
  */
 export declare type AnswerRequestRequest_CommitDiff = Message<"runner.v1.AnswerRequestRequest.CommitDiff"> & {
   /**
-   * The files that were asked for, or the first of them that have 2,000,000 bytes
-   * together. At most 100.
+   * The requested files, cut when they exceed 2,000,000 bytes together. At
+   * most 100.
    *
    * @generated from field: repeated service.v1.EnvironmentFileDiff files = 1;
    */
@@ -739,14 +740,14 @@ export declare type AnswerRequestRequest_CommitDiff = Message<"runner.v1.AnswerR
   hasMore: boolean;
 
   /**
-   * Names the state that all files show, 64 hexadecimal digits.
+   * Digest of the state that all files show, 64 hexadecimal digits.
    *
    * @generated from field: string digest = 3;
    */
   digest: string;
 
   /**
-   * Number of files that differ and are in no answer.
+   * Number of files that differ and that no answer includes.
    *
    * @generated from field: int32 files_left_out = 4;
    */
@@ -766,7 +767,7 @@ export declare const AnswerRequestRequest_CommitDiffSchema: GenMessage<AnswerReq
  */
 export declare type AnswerRequestRequest_FileList = Message<"runner.v1.AnswerRequestRequest.FileList"> & {
   /**
-   * The entries that were asked for. At most 100.
+   * The requested entries. At most 100.
    *
    * @generated from field: repeated service.v1.EnvironmentFile files = 1;
    */
@@ -780,7 +781,7 @@ export declare type AnswerRequestRequest_FileList = Message<"runner.v1.AnswerReq
   hasMore: boolean;
 
   /**
-   * Number of entries that are in no answer.
+   * Number of entries that no answer includes.
    *
    * @generated from field: int32 files_left_out = 3;
    */
@@ -807,15 +808,15 @@ export declare type AnswerRequestRequest_FilePart = Message<"runner.v1.AnswerReq
   file?: EnvironmentFile | undefined;
 
   /**
-   * The part, with its secrets masked. At most 1,048,576 bytes.
+   * The part, with secrets masked. At most 1,048,576 bytes.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Number of bytes of the file that the part was read from, at most as many
-   * as were asked for.
+   * Number of bytes that were read from the file for this part, at most the
+   * requested number.
    *
    * @generated from field: int32 read_bytes = 3;
    */
@@ -829,7 +830,7 @@ export declare type AnswerRequestRequest_FilePart = Message<"runner.v1.AnswerReq
 export declare const AnswerRequestRequest_FilePartSchema: GenMessage<AnswerRequestRequest_FilePart>;
 
 /**
- * Empty: the answer is taken.
+ * Empty: the answer is stored.
  *
  * @generated from message runner.v1.AnswerRequestResponse
  */

@@ -15,7 +15,7 @@ import type { AnswerRequestRequestSchema, AnswerRequestResponseSchema, WatchRequ
 export declare const file_runner_v1_environment_work_service: GenFile;
 
 /**
- * What has changed in an environment.
+ * The changes in an environment.
  *
  * @generated from message runner.v1.ReportEnvironmentChangesRequest
  */
@@ -50,27 +50,27 @@ export declare type ReportEnvironmentChangesRequest = Message<"runner.v1.ReportE
 export declare const ReportEnvironmentChangesRequestSchema: GenMessage<ReportEnvironmentChangesRequest>;
 
 /**
- * What differs in an environment from one of its bases.
+ * The differences between an environment and one of its bases.
  *
  * @generated from message runner.v1.EnvironmentDiff
  */
 export declare type EnvironmentDiff = Message<"runner.v1.EnvironmentDiff"> & {
   /**
-   * What is compared with.
+   * The base of the comparison.
    *
    * @generated from field: service.v1.DiffBase base = 1;
    */
   base: DiffBase;
 
   /**
-   * The files that differ, in the order in which they are shown. At most 2,000.
+   * The files that differ, in display order. At most 2,000.
    *
    * @generated from field: repeated service.v1.EnvironmentFileDiff files = 2;
    */
   files: EnvironmentFileDiff[];
 
   /**
-   * Number of files that differ beyond these.
+   * Number of further files that differ.
    *
    * @generated from field: int32 files_left_out = 3;
    */
@@ -98,7 +98,7 @@ export declare type ReportEnvironmentChangesResponse = Message<"runner.v1.Report
 export declare const ReportEnvironmentChangesResponseSchema: GenMessage<ReportEnvironmentChangesResponse>;
 
 /**
- * Connections that work has asked for.
+ * Connections that work requested.
  *
  * @generated from message runner.v1.ReportEnvironmentConnectionsRequest
  */
@@ -111,14 +111,14 @@ export declare type ReportEnvironmentConnectionsRequest = Message<"runner.v1.Rep
   environmentId: string;
 
   /**
-   * The connections, in their order. At most 200.
+   * The connections, in order. At most 200.
    *
    * @generated from field: repeated service.v1.EnvironmentConnection connections = 2;
    */
   connections: EnvironmentConnection[];
 
   /**
-   * Whether there were more than the runner reports.
+   * Whether there were more connections than the runner reports.
    *
    * @generated from field: bool left_out = 3;
    */
@@ -146,7 +146,7 @@ export declare type ReportEnvironmentConnectionsResponse = Message<"runner.v1.Re
 export declare const ReportEnvironmentConnectionsResponseSchema: GenMessage<ReportEnvironmentConnectionsResponse>;
 
 /**
- * Which credential is needed.
+ * The credential to return.
  *
  * @generated from message runner.v1.GetQuestionCredentialRequest
  */
@@ -159,8 +159,8 @@ export declare type GetQuestionCredentialRequest = Message<"runner.v1.GetQuestio
   questionId: string;
 
   /**
-   * Name of the host, with a port where the remote names one. 1 to 259
-   * characters: a name of 253 at most and a port.
+   * Name of the host, with a port if the remote names one. 1 to 259 characters:
+   * a name of at most 253 and a port.
    *
    * @generated from field: string host = 2;
    */
@@ -180,14 +180,15 @@ export declare const GetQuestionCredentialRequestSchema: GenMessage<GetQuestionC
  */
 export declare type GetQuestionCredentialResponse = Message<"runner.v1.GetQuestionCredentialResponse"> & {
   /**
-   * The credential. A secret: it is handed to the host only.
+   * The credential, which is secret: only the host may receive it.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * How it was obtained, which decides the user name that goes with it.
+   * How the credential was obtained, which determines the user name to send
+   * with it.
    *
    * @generated from field: service.v1.HostAuthenticationTokenSource source = 2;
    */
@@ -208,19 +209,19 @@ export declare type GetQuestionCredentialResponse = Message<"runner.v1.GetQuesti
 export declare const GetQuestionCredentialResponseSchema: GenMessage<GetQuestionCredentialResponse>;
 
 /**
- * What runners call for the environments that they keep, in addition to leases
- * and independent of them. Every operation answers as WorkService says.
+ * Operations that runners call for the environments that they keep, independent
+ * of leases. The common errors are those of WorkService.
  *
  * @generated from service runner.v1.EnvironmentWorkService
  */
 export declare const EnvironmentWorkService: GenService<{
   /**
-   * Reports what has changed in the repositories of an environment; what was
-   * reported before is replaced. Secrets are to be masked. To repeat a report is
-   * harmless. Callable by runners, for the environments on them. Errors:
-   * not_found for an environment that is absent, or on another runner;
-   * invalid_argument for two diffs against the same base; resource_exhausted for
-   * a body of more than 4 MiB.
+   * Reports what has changed in the repositories of an environment, and
+   * replaces the previous report. The runner masks secrets. Repeating a report
+   * is harmless. Callable by runners, for the environments on them. Errors:
+   * not_found for an environment that does not exist or is on another runner;
+   * invalid_argument for two diffs against the same base; resource_exhausted
+   * for a body of more than 4 MiB.
    *
    * @generated from rpc runner.v1.EnvironmentWorkService.ReportEnvironmentChanges
    */
@@ -230,12 +231,13 @@ export declare const EnvironmentWorkService: GenService<{
     output: typeof ReportEnvironmentChangesResponseSchema;
   },
   /**
-   * Reports connections that work in an environment has asked for: those that were
-   * refused, and those that were allowed where the policy `egress.recordAllowed` says
-   * so. Secrets are to be masked. To repeat a report is harmless: connections are
-   * known by their ids. Of more than 1,000 refused and 1,000 allowed ones of an
-   * environment the first are kept. Callable by runners, for the environments on
-   * them. Errors: not_found for an environment that is absent, or on another runner.
+   * Reports connections that work in an environment requested: the refused
+   * ones, and also the allowed ones if the policy `egress.recordAllowed` is
+   * set. The runner masks secrets. Repeating a report is harmless, because each
+   * connection has an id. The service keeps the first 1,000 refused and the
+   * first 1,000 allowed connections of an environment. Callable by runners, for
+   * the environments on them. Errors: not_found for an environment that does
+   * not exist or is on another runner.
    *
    * @generated from rpc runner.v1.EnvironmentWorkService.ReportEnvironmentConnections
    */
@@ -245,13 +247,13 @@ export declare const EnvironmentWorkService: GenService<{
     output: typeof ReportEnvironmentConnectionsResponseSchema;
   },
   /**
-   * Streams what people ask about the environments on the runner, in addition to
-   * leases and independent of them. Each question is delivered at least once,
-   * and again with each new stream until it is answered or nobody waits for it
-   * any more. A runner has one stream: it ends without an error when a newer one
-   * opens, at whatever server, and with one when the server drains. Callable by
-   * runners, for themselves. Errors: unavailable; failed_precondition (IN_USE)
-   * for an instance that is not the one which began last.
+   * Streams the questions that people ask about the environments on the runner,
+   * independent of leases. Each question is delivered at least once, and again
+   * on each new stream until it is answered or nobody waits for it. A runner
+   * has one stream: it ends without an error when a newer one opens, on any
+   * server, and with an error when the server drains. Callable by runners, for
+   * themselves. Errors: unavailable; failed_precondition (IN_USE) for an
+   * instance that is not the newest one.
    *
    * @generated from rpc runner.v1.EnvironmentWorkService.WatchRequests
    */
@@ -261,10 +263,10 @@ export declare const EnvironmentWorkService: GenService<{
     output: typeof WatchRequestsResponseSchema;
   },
   /**
-   * Answers a question. To repeat it is harmless: the first answer counts. Callable
-   * by the runner that was asked. Errors: not_found for a question that nobody
-   * waits for any more, or of another runner; failed_precondition (IN_USE) as
-   * WatchRequests; resource_exhausted for a body of more than 4 MiB.
+   * Answers a question. Repeating it is harmless: the first answer counts.
+   * Callable by the runner that was asked. Errors: not_found for a question
+   * that nobody waits for, or of another runner; failed_precondition (IN_USE)
+   * as for WatchRequests; resource_exhausted for a body of more than 4 MiB.
    *
    * @generated from rpc runner.v1.EnvironmentWorkService.AnswerRequest
    */
@@ -274,14 +276,14 @@ export declare const EnvironmentWorkService: GenService<{
     output: typeof AnswerRequestResponseSchema;
   },
   /**
-   * Returns the credential of the subject that asks for a push or to read a remote,
-   * while the question is open and not answered: for a host that the environment was made
-   * from, or the host of the remote. It is handed to git and to the API of the host
-   * alone, and never to a command of the environment. Each call is
-   * kept in the audit trail. Callable by the runner that was asked. Errors:
-   * not_found for a question that is over, of another runner or about something
-   * else, and when there is no such credential; invalid_argument for another host;
-   * failed_precondition when that subject may not act any more.
+   * Returns the credential of the subject that asked for a push or to read a
+   * remote, for a host that the environment was created from, or for the host
+   * of the remote. The question must be open. The runner passes the credential
+   * only to git and to the host's API, never to a command of the environment.
+   * The audit log records each call. Callable by the runner that was asked.
+   * Errors: not_found for a question that is closed, of another runner or about
+   * something else, and when there is no such credential; invalid_argument for
+   * another host; failed_precondition when the subject may no longer act.
    *
    * @generated from rpc runner.v1.EnvironmentWorkService.GetQuestionCredential
    */

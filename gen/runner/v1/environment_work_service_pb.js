@@ -66,8 +66,8 @@ export const GetQuestionCredentialResponseSchema = /*@__PURE__*/
   messageDesc(file_runner_v1_environment_work_service, 6);
 
 /**
- * What runners call for the environments that they keep, in addition to leases
- * and independent of them. Every operation answers as WorkService says.
+ * Operations that runners call for the environments that they keep, independent
+ * of leases. The common errors are those of WorkService.
  *
  * @generated from service runner.v1.EnvironmentWorkService
  */

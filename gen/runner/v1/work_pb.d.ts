@@ -274,7 +274,7 @@ export declare const WorkSecret_CredentialProxySchema: GenMessage<WorkSecret_Cre
  */
 export declare type Policies = Message<"runner.v1.Policies"> & {
   /**
-   * The executables that must not start. Unset: none.
+   * The executables that must not run. Unset: none.
    *
    * @generated from field: service.v1.VetoExecPolicy veto_exec_policy = 1;
    */
@@ -310,7 +310,7 @@ export declare type Policies = Message<"runner.v1.Policies"> & {
   defaultEnvironmentImage: string;
 
   /**
-   * What binds on agents. Always set.
+   * The policy for agents. Always set.
    *
    * @generated from field: service.v1.AgentPolicy agent_policy = 6;
    */
@@ -318,8 +318,8 @@ export declare type Policies = Message<"runner.v1.Policies"> & {
 
   /**
    * The hosts that commands may reach. Unset: the repositories of the work, the
-   * service, and package registries, as far as the runner can keep work from others.
-   * One that cannot fails the work where this is set.
+   * service, and package registries, as far as the runner can block others. If
+   * it is set, a runner that cannot enforce it fails the work.
    *
    * @generated from field: service.v1.EgressPolicy egress = 1000;
    */
@@ -347,8 +347,8 @@ export declare type EnvironmentWork = Message<"runner.v1.EnvironmentWork"> & {
   environment?: Environment | undefined;
 
   /**
-   * The prepared workspace that it starts from, where the runner still has it.
-   * Empty: from its initializer.
+   * Id of the prebuild that it starts from, if the runner still has it. Empty:
+   * it starts from its initializer.
    *
    * @generated from field: string prebuild_id = 2;
    */
@@ -362,8 +362,8 @@ export declare type EnvironmentWork = Message<"runner.v1.EnvironmentWork"> & {
 export declare const EnvironmentWorkSchema: GenMessage<EnvironmentWork>;
 
 /**
- * An action to carry out: make its environment, run the steps in their order, let
- * the environment go.
+ * An action to run: create its environment, run the steps in order, release the
+ * environment.
  *
  * @generated from message runner.v1.ActionWork
  */
@@ -390,23 +390,24 @@ export declare type ActionWork = Message<"runner.v1.ActionWork"> & {
   workflowId: string;
 
   /**
-   * The environment that was made for this attempt, with its initializer.
+   * The environment of this attempt, with its initializer.
    *
    * @generated from field: service.v1.Environment environment = 4;
    */
   environment?: Environment | undefined;
 
   /**
-   * The steps, 1 to 50, up to the next approval step: what comes after that is
-   * handed out once it is approved. Carry out those from first_step on; where the
-   * last one is an approval step, finish with OUTCOME_WAITING when it is reached.
+   * The steps, 1 to 50, up to the next approval step; later steps follow once
+   * it is approved. Run those from first_step on. If the last one is an
+   * approval step, finish with OUTCOME_WAITING on reaching it.
    *
    * @generated from field: repeated service.v1.WorkflowStep steps = 5;
    */
   steps: WorkflowStep[];
 
   /**
-   * Variables to set in the environment of every command. Values are data.
+   * Variables to set in the environment of every command. Values are data, not
+   * shell code.
    *
    * @generated from field: map<string, string> variables = 6;
    */
@@ -427,7 +428,8 @@ export declare type ActionWork = Message<"runner.v1.ActionWork"> & {
   report: boolean;
 
   /**
-   * What the other actions of the execution reported; for the report action only.
+   * The outputs of the other actions of the execution; only for the report
+   * action.
    *
    * @generated from field: repeated service.v1.ListWorkflowExecutionOutputsResponse.ActionOutput outputs = 9;
    */
@@ -441,42 +443,42 @@ export declare type ActionWork = Message<"runner.v1.ActionWork"> & {
   pullRequest?: PullRequest | undefined;
 
   /**
-   * The prepared workspace that its environment starts from, where the runner
-   * still has it. Empty: from the initializer.
+   * Id of the prebuild that its environment starts from, if the runner still
+   * has it. Empty: it starts from the initializer.
    *
    * @generated from field: string prebuild_id = 11;
    */
   prebuildId: string;
 
   /**
-   * The step to begin with, from 0. Those before it have been done.
+   * Index of the first step to run, from 0. Earlier steps are done.
    *
    * @generated from field: int32 first_step = 12;
    */
   firstStep: number;
 
   /**
-   * Whether the environment holds what the steps before have left: use it as it
-   * is. Otherwise make it first.
+   * Whether the environment already has the workspace of the earlier steps: use
+   * it as it is. Otherwise create it first.
    *
    * @generated from field: bool has_workspace = 13;
    */
   hasWorkspace: boolean;
 
   /**
-   * The digest of the push that people have approved for first_step, a pullRequest
-   * step: the SHA-256 of the canonical JSON of its service.v1.ApprovalPush. Push
-   * exactly that; where the push would be another, finish with OUTCOME_WAITING and
-   * have people asked for it. Empty where nothing was approved.
+   * Digest of the push that people approved for first_step, a pullRequest step:
+   * the SHA-256 of the canonical JSON of its service.v1.ApprovalPush. Push
+   * exactly that. If the push would differ, finish with OUTCOME_WAITING to ask
+   * people again. Empty: nothing is approved.
    *
    * @generated from field: string approved_push_digest = 14;
    */
   approvedPushDigest: string;
 
   /**
-   * The span of the action, as a traceparent of W3C Trace Context: to set as
-   * TRACEPARENT in the environment of every command, with the span of the step where
-   * the runner knows it. Unset where it belongs to no trace.
+   * The span of the action, as a traceparent of W3C Trace Context. Set it as
+   * TRACEPARENT in the environment of every command, with the step's span if
+   * the runner knows it. Unset if the action belongs to no trace.
    *
    * @generated from field: optional string traceparent = 15;
    */
@@ -524,14 +526,14 @@ export declare type PrebuildWork = Message<"runner.v1.PrebuildWork"> & {
   initializer?: EnvironmentInitializer | undefined;
 
   /**
-   * Path of the devcontainer file; empty for the default locations.
+   * Path of the devcontainer file. Empty: the default locations.
    *
    * @generated from field: string devcontainer_file_path = 5;
    */
   devcontainerFilePath: string;
 
   /**
-   * Path of the automations file; empty for the default locations.
+   * Path of the automations file. Empty: the default locations.
    *
    * @generated from field: string automations_file_path = 6;
    */
@@ -579,23 +581,23 @@ export declare type PrebuildRemovalWork = Message<"runner.v1.PrebuildRemovalWork
 export declare const PrebuildRemovalWorkSchema: GenMessage<PrebuildRemovalWork>;
 
 /**
- * An agent to run: make its environment where it has none yet, start the program,
- * hand it inputs as they come, post what it answers.
+ * An agent to run: create its environment if it has none yet, start the
+ * program, pass it the inputs as they arrive, and report its answers.
  *
  * @generated from message runner.v1.AgentWork
  */
 export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
   /**
-   * The run as it is; `spec.desiredPhase` says what is wanted.
+   * The run as it is; `spec.desiredPhase` is the desired phase.
    *
    * @generated from field: service.v1.AgentExecution agent_execution = 1;
    */
   agentExecution?: AgentExecution | undefined;
 
   /**
-   * The environment that it works in. One whose phase is CREATING is to be made
-   * from its initializer first, and reported to run with or before the first report
-   * on the agent; if it cannot be made, the work fails. Only for a runner that asks
+   * The environment of the run. If its phase is CREATING, create it from its
+   * initializer first, and report it as running with or before the first report
+   * on the agent; if that fails, fail the work. Only sent to a runner that asks
    * for agents with their environments.
    *
    * @generated from field: service.v1.Environment environment = 2;
@@ -603,80 +605,81 @@ export declare type AgentWork = Message<"runner.v1.AgentWork"> & {
   environment?: Environment | undefined;
 
   /**
-   * Program and arguments of the agent, as the operator registered them, or
-   * administrators defined them: run as they are, never through a shell.
+   * Program and arguments of the agent, as the operator registered or
+   * administrators defined them. Run them as they are, never through a shell.
    *
    * @generated from field: repeated string command = 3;
    */
   command: string[];
 
   /**
-   * How the agent's program speaks.
+   * The protocol of the agent's program.
    *
    * @generated from field: runner.v1.AgentForm form = 4;
    */
   form: AgentForm;
 
   /**
-   * The block that the service took last, after which posting goes on.
+   * Number of the last block that the service stored; continue after it.
    *
    * @generated from field: int64 last_sequence = 5;
    */
   lastSequence: bigint;
 
   /**
-   * Variables to set in the environment of the program. Values are data.
+   * Variables to set in the environment of the program. Values are data, not
+   * shell code.
    *
    * @generated from field: map<string, string> variables = 6;
    */
   variables: { [key: string]: string };
 
   /**
-   * The prepared workspace that its environment starts from. Empty: from the
-   * initializer.
+   * Id of the prebuild that its environment starts from. Empty: it starts from
+   * the initializer.
    *
    * @generated from field: string prebuild_id = 7;
    */
   prebuildId: string;
 
   /**
-   * The conversation that the run goes on with, by the id of its first run: files
-   * about it are kept under this id, and the agent goes on where the process
-   * before has ended. The id of the run itself where it begins a conversation.
+   * Id of the conversation, which is the id of its first run. The runner keeps
+   * the agent's files under this id, so that a later process can resume the
+   * conversation. It is the run's own id if the run begins a conversation.
    *
    * @generated from field: string conversation_id = 8;
    */
   conversationId: string;
 
   /**
-   * The servers of the Model Context Protocol that the agent may use, where the
-   * policies do not forbid it. At most 16.
+   * The servers of the Model Context Protocol that the agent may use, unless
+   * the policies forbid it. At most 16.
    *
    * @generated from field: repeated runner.v1.AgentWork.McpServer mcp_servers = 20;
    */
   mcpServers: AgentWork_McpServer[];
 
   /**
-   * Where the run branches off another conversation. Unset for others. The agent
-   * forks that conversation when it starts for the first time, and fails where it
-   * cannot fork it there.
+   * The point of another conversation that the run forks from. Unset if it is
+   * not a fork. The agent forks the conversation when it first starts, and
+   * fails if it cannot fork it there.
    *
    * @generated from field: runner.v1.AgentWork.Fork fork = 21;
    */
   fork?: AgentWork_Fork | undefined;
 
   /**
-   * The span of the run, as a traceparent of W3C Trace Context: to set as
-   * TRACEPARENT in the environment of the program. Unset where the run belongs to no
-   * trace.
+   * The span of the run, as a traceparent of W3C Trace Context. Set it as
+   * TRACEPARENT in the environment of the program. Unset if the run belongs to
+   * no trace.
    *
    * @generated from field: optional string traceparent = 22;
    */
   traceparent?: string | undefined;
 
   /**
-   * Whether administrators defined the agent by the API. A runner whose operator
-   * does not allow that fails the work.
+   * Whether administrators defined the agent through the API. A runner whose
+   * operator does not allow that fails the work.
    *
    * @generated from field: bool api_defined = 23;
    */
@@ -696,23 +699,23 @@ export declare const AgentWorkSchema: GenMessage<AgentWork>;
  */
 export declare type AgentWork_Fork = Message<"runner.v1.AgentWork.Fork"> & {
   /**
-   * The conversation, by the id of its first run.
+   * Id of the conversation, which is the id of its first run.
    *
    * @generated from field: string conversation_id = 1;
    */
   conversationId: string;
 
   /**
-   * The run of the turn: the first of the conversation, or one that goes on with
-   * it. Empty before the first turn.
+   * Id of the run that the turn belongs to: the first of the conversation, or
+   * one that continues it. Empty: the point before the first turn.
    *
    * @generated from field: string agent_execution_id = 2;
    */
   agentExecutionId: string;
 
   /**
-   * An input of the turn: the last of a turn that is the latest. Empty before the
-   * first turn.
+   * Id of an input of the turn; for the latest turn, its last input. Empty:
+   * the point before the first turn.
    *
    * @generated from field: string input_id = 3;
    */
@@ -838,22 +841,23 @@ export enum AgentForm {
   UNSPECIFIED = 0,
 
   /**
-   * One JSON object a line, both ways: docs/agents.md has the form.
+   * One JSON object per line in both directions, as described in
+   * docs/agents.md.
    *
    * @generated from enum value: AGENT_FORM_JSON_LINES = 1;
    */
   JSON_LINES = 1,
 
   /**
-   * Plain text: a prompt on its input, the answer on its output; the program is
-   * started again for each turn.
+   * Plain text: a prompt on standard input, the answer on standard output; each
+   * turn starts the program again.
    *
    * @generated from enum value: AGENT_FORM_TEXT = 2;
    */
   TEXT = 2,
 
   /**
-   * The Agent Client Protocol, version 1, over its standard input and output; the
+   * The Agent Client Protocol, version 1, over standard input and output; the
    * runner is the client.
    *
    * @generated from enum value: AGENT_FORM_ACP = 3;

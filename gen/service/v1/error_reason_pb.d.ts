@@ -11,7 +11,8 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_service_v1_error_reason: GenFile;
 
 /**
- * The machine-readable part of an error, sent among the details of every error.
+ * The machine-readable part of an error. The details of every error include
+ * one.
  *
  * @generated from message service.v1.ErrorDetail
  */
@@ -39,9 +40,9 @@ export declare const ErrorDetailSchema: GenMessage<ErrorDetail>;
 
 /**
  * The catalogue of failures that a program can tell apart. Every error that an
- * operation answers carries one ErrorDetail with one of these reasons. Errors of
- * the changes of ResourceService also have the metadata `change`, the position of
- * the change that failed, from 0.
+ * operation returns carries one ErrorDetail with one of these reasons. Errors
+ * of ResourceService about one of several changes also have the metadata
+ * `change`, the position of the change that failed, from 0.
  *
  * @generated from enum service.v1.ErrorReason
  */
@@ -55,23 +56,24 @@ export enum ErrorReason {
 
   /**
    * No token, or one that is malformed, unknown, disabled or revoked. Code
-   * unauthenticated. No metadata: all causes answer alike.
+   * unauthenticated. No metadata: the answer is the same for each cause.
    *
    * @generated from enum value: ERROR_REASON_UNAUTHENTICATED = 1;
    */
   UNAUTHENTICATED = 1,
 
   /**
-   * The caller lacks a permission inside its own organization. Code
-   * permission_denied. Metadata: `permission`, what is missing.
+   * The caller lacks a permission in its own organization. Code
+   * permission_denied. Metadata: `permission`, the missing one.
    *
    * @generated from enum value: ERROR_REASON_PERMISSION_DENIED = 2;
    */
   PERMISSION_DENIED = 2,
 
   /**
-   * The resource is absent or belongs to another organization; both answer
-   * alike. Code not_found. Metadata: `resource`, the kind of resource.
+   * The resource does not exist or belongs to another organization; the answer
+   * is the same for both. Code not_found. Metadata: `resource`, the kind of
+   * resource.
    *
    * @generated from enum value: ERROR_REASON_NOT_FOUND = 3;
    */
@@ -79,8 +81,8 @@ export enum ErrorReason {
 
   /**
    * No operation is served under the path. Code not_found. Metadata:
-   * `suggestion`, the operation that was most likely meant; absent when none
-   * comes near.
+   * `suggestion`, the operation that the caller most likely meant; absent when
+   * none is similar.
    *
    * @generated from enum value: ERROR_REASON_OPERATION_UNKNOWN = 4;
    */
@@ -96,24 +98,24 @@ export enum ErrorReason {
   CONSTRAINT_VIOLATED = 5,
 
   /**
-   * The body is no JSON or binary form of the request message, names an unknown
-   * field or enum value, or is no UTF-8; or what was sent is no HTTP request.
-   * Code invalid_argument. No metadata.
+   * The body is not a valid JSON or binary form of the request message, names
+   * an unknown field or enum value, or is not UTF-8; or the client did not send
+   * an HTTP request. Code invalid_argument. No metadata.
    *
    * @generated from enum value: ERROR_REASON_BODY_MALFORMED = 6;
    */
   BODY_MALFORMED = 6,
 
   /**
-   * The content type, the HTTP method or the expectation is not one that
-   * operations take. Code unimplemented. Metadata: `allowed`, what is.
+   * Operations do not support the content type, the HTTP method or the
+   * expectation. Code unimplemented. Metadata: `allowed`, what they support.
    *
    * @generated from enum value: ERROR_REASON_TRANSPORT_UNSUPPORTED = 7;
    */
   TRANSPORT_UNSUPPORTED = 7,
 
   /**
-   * The page token was not issued by this server for this query. Code
+   * This server did not issue the page token for this query. Code
    * invalid_argument. No metadata.
    *
    * @generated from enum value: ERROR_REASON_PAGE_TOKEN_INVALID = 8;
@@ -129,7 +131,7 @@ export enum ErrorReason {
   VALUE_UNUSABLE = 9,
 
   /**
-   * The resource is pending deletion and takes no changes. Code
+   * The resource is pending deletion and cannot be changed. Code
    * failed_precondition. Metadata: `resource`, the kind of resource.
    *
    * @generated from enum value: ERROR_REASON_PENDING_DELETION = 10;
@@ -137,7 +139,7 @@ export enum ErrorReason {
   PENDING_DELETION = 10,
 
   /**
-   * The resource is in a phase in which the operation cannot act. Code
+   * The operation is not possible in the present phase of the resource. Code
    * failed_precondition. Metadata: `resource`, `phase`.
    *
    * @generated from enum value: ERROR_REASON_PHASE_UNSUITABLE = 11;
@@ -161,9 +163,9 @@ export enum ErrorReason {
   INITIALIZER_MISSING = 13,
 
   /**
-   * The body is over the operation's cap, or the HTTP headers are over the
-   * server's; nothing past it was read. Code resource_exhausted. Metadata:
-   * `limit_bytes`.
+   * The body exceeds the operation's limit, or the HTTP headers exceed the
+   * server's; the server read nothing past the limit. Code resource_exhausted.
+   * Metadata: `limit_bytes`.
    *
    * @generated from enum value: ERROR_REASON_BODY_TOO_LARGE = 14;
    */
@@ -171,16 +173,16 @@ export enum ErrorReason {
 
   /**
    * The deadline of the request passed before its work began or ended, or the
-   * request came too slowly. Code deadline_exceeded. No metadata.
+   * request arrived too slowly. Code deadline_exceeded. No metadata.
    *
    * @generated from enum value: ERROR_REASON_DEADLINE_EXCEEDED = 15;
    */
   DEADLINE_EXCEEDED = 15,
 
   /**
-   * The operation, or what the request asks of it, is in the contract and not
-   * built yet. Code unimplemented. Metadata: `operation`, or `field`, the path of
-   * what is not built.
+   * The contract has the operation or the field, but the server does not
+   * implement it yet. Code unimplemented. Metadata: `operation`, or `field`,
+   * the path of the field.
    *
    * @generated from enum value: ERROR_REASON_NOT_BUILT = 16;
    */
@@ -195,8 +197,8 @@ export enum ErrorReason {
   UNAVAILABLE = 17,
 
   /**
-   * A fault of the server. Code internal. Metadata: `request_id`, to look for in
-   * the server's log.
+   * A fault of the server. Code internal. Metadata: `request_id`, which finds
+   * the cause in the server's log.
    *
    * @generated from enum value: ERROR_REASON_INTERNAL = 18;
    */
@@ -228,7 +230,7 @@ export enum ErrorReason {
   LAST_ADMINISTRATOR = 21,
 
   /**
-   * The operation is never done to the caller's own account. Code
+   * The caller cannot apply the operation to its own account. Code
    * failed_precondition. No metadata.
    *
    * @generated from enum value: ERROR_REASON_OWN_ACCOUNT = 22;
@@ -236,7 +238,7 @@ export enum ErrorReason {
   OWN_ACCOUNT = 22,
 
   /**
-   * The caller sent the idempotency key with another request to the same
+   * The caller sent the same idempotency key with a different request to this
    * operation within the last 24 hours. Code already_exists. Metadata:
    * `operation`.
    *
@@ -245,25 +247,25 @@ export enum ErrorReason {
   IDEMPOTENCY_KEY_REUSED = 23,
 
   /**
-   * The value is only for organizations that the operator marked as enterprise.
-   * Code failed_precondition. Metadata: `field`, which one.
+   * The value is available only to organizations that the operator marked as
+   * enterprise. Code failed_precondition. Metadata: `field`, which one.
    *
    * @generated from enum value: ERROR_REASON_NOT_ENTERPRISE = 24;
    */
   NOT_ENTERPRISE = 24,
 
   /**
-   * The security policy cannot be enforced in environments, and so cannot be
-   * assigned. Code failed_precondition. Metadata: `security_policy_id`;
-   * `field`, the path in the policy of what cannot be enforced, in JSON names;
-   * `problem`, what is wrong with it, for people to read.
+   * The security policy cannot be assigned, because environments cannot enforce
+   * it. Code failed_precondition. Metadata: `security_policy_id`; `field`, the
+   * path of the field that cannot be enforced, in JSON names; `problem`, the
+   * cause as text for people.
    *
    * @generated from enum value: ERROR_REASON_SECURITY_POLICY_UNASSIGNABLE = 25;
    */
   SECURITY_POLICY_UNASSIGNABLE = 25,
 
   /**
-   * A path of the field mask names no field of the request, or one that it
+   * A path of the field mask names no field of the request, or a field that it
    * cannot clear. Code invalid_argument. Metadata: `path`, the first such path.
    *
    * @generated from enum value: ERROR_REASON_FIELD_MASK_INVALID = 26;
@@ -271,9 +273,9 @@ export enum ErrorReason {
   FIELD_MASK_INVALID = 26,
 
   /**
-   * The lease is not the runner's any more: it ran out, its work was finished,
-   * or the work was given to another. Nothing of the report was taken. Code
-   * aborted. No metadata.
+   * The runner no longer holds the lease: the lease expired, its work is
+   * finished, or another runner has the work. Nothing of the report was
+   * applied. Code aborted. No metadata.
    *
    * @generated from enum value: ERROR_REASON_LEASE_LOST = 27;
    */
@@ -287,16 +289,16 @@ export enum ErrorReason {
   WORKFLOW_DISABLED = 28,
 
   /**
-   * The workflow has no manual trigger and the request no context to run over.
-   * Code failed_precondition. No metadata.
+   * The workflow has no manual trigger, and the request names no context to run
+   * over. Code failed_precondition. No metadata.
    *
    * @generated from enum value: ERROR_REASON_CONTEXT_MISSING = 29;
    */
   CONTEXT_MISSING = 29,
 
   /**
-   * The workflow's executor cannot act: its account is blocked, it left the
-   * organization, or its service account is suspended or has ended. Code
+   * The workflow's executor cannot act: its account is blocked, it has left the
+   * organization, or its service account is suspended or deleted. Code
    * failed_precondition. Metadata: `executor_id`.
    *
    * @generated from enum value: ERROR_REASON_EXECUTOR_UNFIT = 30;
@@ -313,7 +315,7 @@ export enum ErrorReason {
 
   /**
    * The queue of the run has changed since the revision that the request
-   * expects. Code aborted. Metadata: `revision`, the present one.
+   * expects. Code aborted. Metadata: `revision`, the current one.
    *
    * @generated from enum value: ERROR_REASON_QUEUE_CHANGED = 32;
    */
@@ -327,26 +329,26 @@ export enum ErrorReason {
   QUEUE_FULL = 33,
 
   /**
-   * No agent was named and none is configured. Code failed_precondition. No
-   * metadata.
+   * The request names no agent, and no default agent is configured. Code
+   * failed_precondition. No metadata.
    *
    * @generated from enum value: ERROR_REASON_AGENT_MISSING = 34;
    */
   AGENT_MISSING = 34,
 
   /**
-   * A text carries characters that hide or reorder what is read. Code
-   * invalid_argument. Metadata: `field`; `cleaned`, the text without them, cut to
-   * 4,096 characters.
+   * A text contains characters that hide or reorder what people see. Code
+   * invalid_argument. Metadata: `field`; `cleaned`, the text without them, cut
+   * to 4,096 characters.
    *
    * @generated from enum value: ERROR_REASON_TEXT_DECEPTIVE = 35;
    */
   TEXT_DECEPTIVE = 35,
 
   /**
-   * What the request writes is larger than such a resource may be. Code
-   * invalid_argument. Metadata: `resource`, the kind of resource; `bytes`, how
-   * large it would be; `limit_bytes`, how large it may be.
+   * The request would make a resource larger than the limit for its kind. Code
+   * invalid_argument. Metadata: `resource`, the kind of resource; `bytes`, the
+   * size that it would have; `limit_bytes`.
    *
    * @generated from enum value: ERROR_REASON_SIZE_EXCEEDED = 36;
    */
@@ -354,81 +356,83 @@ export enum ErrorReason {
 
   /**
    * The body has more levels, parts, keys or fields than any valid request of
-   * the operation, or unpacks to far more than compressed requests do. Nothing
-   * was built of it. Code invalid_argument. Metadata: `measure`, one of `depth`,
-   * `parts`, `keys`, `records`, `mask_characters`, `other_bytes` (all that is not
-   * long base64, in a request that may have images) and `ratio`; `limit`.
+   * the operation, or decompresses to far more than real requests do. The
+   * server did not parse it. Code invalid_argument. Metadata: `measure`, one of
+   * `depth`, `parts`, `keys`, `records`, `mask_characters`, `other_bytes`
+   * (everything but long base64, in a request that may contain images) and
+   * `ratio`; `limit`.
    *
    * @generated from enum value: ERROR_REASON_BODY_TOO_COMPLEX = 40;
    */
   BODY_TOO_COMPLEX = 40,
 
   /**
-   * The bodies of the caller, or of all callers, that are read at the same time
-   * are too much together: send it again when others are done. Code
-   * resource_exhausted. Metadata: `limit_bytes`.
+   * The bodies that the server is reading from this caller, or from all
+   * callers, are too large together: send the request again when others have
+   * ended. Code resource_exhausted. Metadata: `limit_bytes`.
    *
    * @generated from enum value: ERROR_REASON_BODY_BUDGET_EXCEEDED = 41;
    */
   BODY_BUDGET_EXCEEDED = 41,
 
   /**
-   * The credential is not used on what the work begins from: that was last set
-   * by somebody who is neither the executor nor an administrator nor a service
-   * account, see docs/permissions.md. Code failed_precondition. Metadata: `host`;
-   * `set_by`, id of who set it.
+   * The credential is withheld from the source that the work begins from: the
+   * last to set that source was neither the executor nor an administrator nor a
+   * service account; see docs/permissions.md. Code failed_precondition.
+   * Metadata: `host`; `set_by`, the id of the subject that set it.
    *
    * @generated from enum value: ERROR_REASON_CREDENTIAL_WITHHELD = 45;
    */
   CREDENTIAL_WITHHELD = 45,
 
   /**
-   * As many streams are open as may be at the same time. Code resource_exhausted.
-   * Metadata: `scope`, whose streams they are: `token`, `organization` or
-   * `server`; `limit`.
+   * The maximum number of streams is open. Code resource_exhausted. Metadata:
+   * `scope`, whose streams count: `token`, `organization` or `server`; `limit`.
    *
    * @generated from enum value: ERROR_REASON_TOO_MANY_STREAMS = 50;
    */
   TOO_MANY_STREAMS = 50,
 
   /**
-   * The organization would store more than it may. What deletes, cancels or
-   * shrinks is never refused for that, nor what is read. Code
-   * resource_exhausted. Metadata: `used_bytes`, what the organization stores;
-   * `needed_bytes`, what it would store; `limit_bytes`, what it may store.
+   * The organization would exceed its storage quota. Reads, deletions,
+   * cancellations and updates that need less storage never fail with this
+   * reason. Code resource_exhausted. Metadata: `used_bytes`, what the
+   * organization stores; `needed_bytes`, what it would store; `limit_bytes`,
+   * its quota.
    *
    * @generated from enum value: ERROR_REASON_STORAGE_QUOTA_EXCEEDED = 51;
    */
   STORAGE_QUOTA_EXCEEDED = 51,
 
   /**
-   * The digest is not the one of what the approval asks for: look at it again
-   * before you decide. Code aborted. Metadata: `digest`, the present one.
+   * The digest does not match the content of the approval: read the approval
+   * again before you decide. Code aborted. Metadata: `digest`, the current one.
    *
    * @generated from enum value: ERROR_REASON_APPROVAL_CHANGED = 55;
    */
   APPROVAL_CHANGED = 55,
 
   /**
-   * The draft has changed since the revision that the request names: read it again
-   * before you change or send it. Code aborted. Metadata: `revision`, the present
-   * one.
+   * The draft has changed since the revision that the request names: read it
+   * again before you change or send it. Code aborted. Metadata: `revision`, the
+   * current one.
    *
    * @generated from enum value: ERROR_REASON_DRAFT_CHANGED = 57;
    */
   DRAFT_CHANGED = 57,
 
   /**
-   * Another resource has the value, which must be unique. Code already_exists.
-   * Metadata: `resource`, the kind of both; `field`, the path of the value.
+   * Another resource already has the value, which must be unique. Code
+   * already_exists. Metadata: `resource`, the kind of both; `field`, the path
+   * of the value.
    *
    * @generated from enum value: ERROR_REASON_VALUE_TAKEN = 60;
    */
   VALUE_TAKEN = 60,
 
   /**
-   * There are as many of the resource as there may be, or they are as large
-   * together as they may be. Code failed_precondition. Metadata: `resource`;
+   * The maximum number of these resources exists, or their total size has
+   * reached its limit. Code failed_precondition. Metadata: `resource`;
    * `measure`, which is `count` or `bytes`; `limit`.
    *
    * @generated from enum value: ERROR_REASON_LIMIT_REACHED = 61;
@@ -436,39 +440,42 @@ export enum ErrorReason {
   LIMIT_REACHED = 61,
 
   /**
-   * No work in the environment gets secrets, since the event of a pull request from
-   * a fork began it, or may have, and nothing else begins from it. Code
-   * failed_precondition. No metadata.
+   * No work in the environment gets secrets, because an event of a pull request
+   * from a fork started it, or may have; nothing else can start from the
+   * environment. Code failed_precondition. No metadata.
    *
    * @generated from enum value: ERROR_REASON_SECRETS_WITHHELD = 62;
    */
   SECRETS_WITHHELD = 62,
 
   /**
-   * The files of the environment cannot be looked at now; what was reported of it
-   * last stays readable. Code failed_precondition. Metadata: `cause`, which is
-   * `environment_gone` when there is no such environment any more, or none yet,
-   * `runner_silent` when its runner does not listen to questions, `no_answer` when
-   * it did not answer in time, or a word of the runner's.
+   * The files of the environment cannot be read now; the last report about it
+   * stays readable. Code failed_precondition. Metadata: `cause`, which is
+   * `environment_gone` when the environment no longer exists or does not exist
+   * yet, `runner_silent` when its runner does not listen to questions,
+   * `no_answer` when the runner did not answer in time, or a cause that the
+   * runner reports.
    *
    * @generated from enum value: ERROR_REASON_ENVIRONMENT_UNREACHABLE = 70;
    */
   ENVIRONMENT_UNREACHABLE = 70,
 
   /**
-   * As many questions are open as may be at the same time. Code resource_exhausted.
-   * Metadata: `scope`, whose questions they are: `caller` or `runner`; `limit`.
+   * The maximum number of questions to runners is open. Code
+   * resource_exhausted. Metadata: `scope`, whose questions count: `caller` or
+   * `runner`; `limit`.
    *
    * @generated from enum value: ERROR_REASON_TOO_MANY_QUESTIONS = 71;
    */
   TOO_MANY_QUESTIONS = 71,
 
   /**
-   * The runner cannot be asked now. Code failed_precondition. Metadata: `cause`,
-   * which is `runner_paused` for one that is wanted inactive, `runner_silent` for
-   * one that does not listen to questions, `no_answer` for one that did not answer
-   * in time, `answer_failed` for one that failed, or did not reach the server, before
-   * it could ask the remote, and `question_unknown` for one of an earlier release.
+   * The runner cannot be asked now. Code failed_precondition. Metadata:
+   * `cause`, which is `runner_paused` when its desired phase is inactive,
+   * `runner_silent` when it does not listen to questions, `no_answer` when it
+   * did not answer in time, `answer_failed` when it failed, or did not reach
+   * the server, before it could ask the remote, and `question_unknown` when it
+   * is of an earlier release.
    *
    * @generated from enum value: ERROR_REASON_RUNNER_UNREACHABLE = 72;
    */
@@ -476,7 +483,7 @@ export enum ErrorReason {
 
   /**
    * A runner could not read the repository. Code failed_precondition. Metadata:
-   * `cause`, a word of the runner's such as `git_unauthorized`,
+   * `cause`, as the runner reports it, such as `git_unauthorized`,
    * `credential_withheld`, `repository_not_found`, `revision_not_found`,
    * `remote_unreachable` or `remote_refused`.
    *
@@ -485,17 +492,17 @@ export enum ErrorReason {
   REPOSITORY_UNREADABLE = 73,
 
   /**
-   * The token is one of the server's and nothing is wrong with it but that its
-   * time is over: its owner renews it or makes another. Code unauthenticated.
-   * Metadata: `expired_at`, since when, an RFC 3339 timestamp.
+   * The token has expired and is otherwise valid: its owner can renew it or
+   * create another. Code unauthenticated. Metadata: `expired_at`, an RFC 3339
+   * timestamp.
    *
    * @generated from enum value: ERROR_REASON_TOKEN_EXPIRED = 75;
    */
   TOKEN_EXPIRED = 75,
 
   /**
-   * A push, or the pull request for it, is not taken: by the runner, the remote or
-   * its host. Code failed_precondition. Metadata: `cause`, a word such as
+   * The runner, the remote or its host rejected a push, or the pull request for
+   * it. Code failed_precondition. Metadata: `cause`, such as
    * `uncommitted_changes`, `branch_taken`, `push_refused` or `approval_denied`.
    *
    * @generated from enum value: ERROR_REASON_PUSH_REFUSED = 78;
@@ -503,7 +510,7 @@ export enum ErrorReason {
   PUSH_REFUSED = 78,
 
   /**
-   * An identity provider keeps the resource, so that people do not change it here.
+   * An identity provider manages the resource, so people cannot change it here.
    * Code failed_precondition. Metadata: `resource`, the kind of resource.
    *
    * @generated from enum value: ERROR_REASON_MANAGED_BY_PROVIDER = 85;
@@ -511,10 +518,10 @@ export enum ErrorReason {
   MANAGED_BY_PROVIDER = 85,
 
   /**
-   * More calls came than may: wait as long as the header `Retry-After` says. Nothing
-   * was done. Code resource_exhausted. Metadata: `scope`, whose calls they are:
-   * `token`, `account`, `organization` or `address`, of which requests without a
-   * valid token count; `retry_after_seconds`.
+   * The caller exceeded a rate limit: wait as long as the header `Retry-After`
+   * says. The call had no effect. Code resource_exhausted. Metadata: `scope`,
+   * whose calls count: `token`, `account`, `organization`, or `address` for
+   * requests without a valid token; `retry_after_seconds`.
    *
    * @generated from enum value: ERROR_REASON_TOO_MANY_CALLS = 90;
    */

@@ -25,9 +25,9 @@ export const ErrorReasonSchema = /*@__PURE__*/
 
 /**
  * The catalogue of failures that a program can tell apart. Every error that an
- * operation answers carries one ErrorDetail with one of these reasons. Errors of
- * the changes of ResourceService also have the metadata `change`, the position of
- * the change that failed, from 0.
+ * operation returns carries one ErrorDetail with one of these reasons. Errors
+ * of ResourceService about one of several changes also have the metadata
+ * `change`, the position of the change that failed, from 0.
  *
  * @generated from enum service.v1.ErrorReason
  */

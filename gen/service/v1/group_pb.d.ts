@@ -15,7 +15,7 @@ import type { ResourceType } from "./event_pb.js";
 export declare const file_service_v1_group: GenFile;
 
 /**
- * Users and service accounts of an organization under one name.
+ * A named set of users and service accounts of an organization.
  *
  * @generated from message service.v1.Group
  */
@@ -35,16 +35,15 @@ export declare type Group = Message<"service.v1.Group"> & {
   organizationId: string;
 
   /**
-   * Human readable name, unique in the organization without regard to letter
-   * case.
+   * Human readable name, unique in the organization, ignoring letter case.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * True for a group that an identity provider made and keeps: people change
-   * neither its name nor its members, but may delete it.
+   * Whether an identity provider created and manages the group: people can
+   * change neither its name nor its members, but may delete it.
    *
    * @generated from field: bool system_managed = 4;
    */
@@ -65,21 +64,21 @@ export declare type Group = Message<"service.v1.Group"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * What the group is for, in its creator's words; may be empty.
+   * Description of the group; may be empty.
    *
    * @generated from field: string description = 7;
    */
   description: string;
 
   /**
-   * Number of its members, suspended ones included.
+   * Number of its members, including suspended ones.
    *
    * @generated from field: int32 member_count = 8;
    */
   memberCount: number;
 
   /**
-   * False: the server makes no groups for one share.
+   * Always false: the server creates no groups for a single share.
    *
    * @generated from field: bool direct_share = 9;
    */
@@ -100,8 +99,8 @@ export declare type Group = Message<"service.v1.Group"> & {
 export declare const GroupSchema: GenMessage<Group>;
 
 /**
- * That a user or service account is a member of a group. It ends when the
- * member leaves the organization, or the service account is deleted.
+ * The membership of a user or service account in a group. It ends when the user
+ * leaves the organization or the service account is deleted.
  *
  * @generated from message service.v1.GroupMembership
  */
@@ -135,7 +134,7 @@ export declare type GroupMembership = Message<"service.v1.GroupMembership"> & {
   name: string;
 
   /**
-   * Empty: the server has no pictures.
+   * Always empty: the server stores no pictures.
    *
    * @generated from field: string avatar_url = 5;
    */

@@ -13,9 +13,9 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_service_v1_policy_decision: GenFile;
 
 /**
- * Why a policy forbids what a request asks for. Sent among the details of every
- * error with ERROR_REASON_POLICY_DENIED; of several policies that forbid it, the
- * first one that was looked at. Never secret.
+ * Why a policy forbids a request. The details of every error with
+ * ERROR_REASON_POLICY_DENIED include one; if several policies forbid the
+ * request, it is the first that was checked. Never secret.
  *
  * @generated from message service.v1.PolicyDecision
  */
@@ -28,39 +28,39 @@ export declare type PolicyDecision = Message<"service.v1.PolicyDecision"> & {
   policy: string;
 
   /**
-   * Path in that message of the field that decided, in JSON names joined by
-   * dots, such as `agentPolicy.commandDenyList`.
+   * Path of the deciding field in that message, in JSON names joined by dots,
+   * such as `agentPolicy.commandDenyList`.
    *
    * @generated from field: string field_path = 2;
    */
   fieldPath: string;
 
   /**
-   * The field's value as JSON text, such as `false`, `"3600s"` or `["code"]`. For
-   * a field that holds no value itself, its default.
+   * The field's value as JSON text, such as `false`, `"3600s"` or `["code"]`.
+   * If the field is unset, its default.
    *
    * @generated from field: string value_in_force = 3;
    */
   valueInForce: string;
 
   /**
-   * What the request asks for, as JSON text of the same kind; empty when it asks
-   * for nothing that can be shown as a value.
+   * The value that the request asks for, as JSON text of the same kind; empty
+   * if the request has no such value.
    *
    * @generated from field: string value_asked = 4;
    */
   valueAsked: string;
 
   /**
-   * Who set the value that is in force. Unset when it is the default, or when the
-   * operator set it.
+   * Who set the value in force. Unset if it is the default or the operator set
+   * it.
    *
    * @generated from field: service.v1.Subject set_by = 5;
    */
   setBy?: Subject | undefined;
 
   /**
-   * When that value was set. Unset when it is the default.
+   * When that value was set. Unset if it is the default.
    *
    * @generated from field: google.protobuf.Timestamp set_at = 6;
    */

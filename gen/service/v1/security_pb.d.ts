@@ -14,7 +14,7 @@ import type { AdmissionLevel } from "./environment_pb.js";
 export declare const file_service_v1_security: GenFile;
 
 /**
- * What programs in an environment may do. A policy takes effect in the
+ * Restricts what programs in an environment may do. A policy applies to the
  * environments that it was assigned to when they were created; an organization
  * assigns one to all its new environments with the security_policy_id of its
  * policies.
@@ -37,7 +37,7 @@ export declare type SecurityPolicy = Message<"service.v1.SecurityPolicy"> & {
   metadata?: SecurityPolicy_Metadata | undefined;
 
   /**
-   * What the policy says.
+   * The rules of the policy.
    *
    * @generated from field: service.v1.SecurityPolicy.Spec spec = 3;
    */
@@ -100,22 +100,22 @@ export declare type SecurityPolicy_Metadata = Message<"service.v1.SecurityPolicy
 export declare const SecurityPolicy_MetadataSchema: GenMessage<SecurityPolicy_Metadata>;
 
 /**
- * What a policy says. Any spec can be stored; assigned can be one that can be
- * enforced: `ports` is unset, and the effects of `executables` are those that
- * its fields name.
+ * The rules of a policy. Any spec can be stored, but only an enforceable one
+ * can be assigned: `ports` is unset, and `executables` has only the effects
+ * that its fields name.
  *
  * @generated from message service.v1.SecurityPolicy.Spec
  */
 export declare type SecurityPolicy_Spec = Message<"service.v1.SecurityPolicy.Spec"> & {
   /**
-   * What holds for ports. A policy in which it is set cannot be assigned.
+   * Rules for ports. A policy that sets it cannot be assigned.
    *
    * @generated from field: service.v1.SecurityPolicy.Spec.PortPolicy ports = 1;
    */
   ports?: SecurityPolicy_Spec_PortPolicy | undefined;
 
   /**
-   * What holds for executables. Unset: all may be started.
+   * Rules for executables. Unset: all may run.
    *
    * @generated from field: service.v1.SecurityPolicy.Spec.ExecutablePolicy executables = 2;
    */
@@ -129,14 +129,15 @@ export declare type SecurityPolicy_Spec = Message<"service.v1.SecurityPolicy.Spe
 export declare const SecurityPolicy_SpecSchema: GenMessage<SecurityPolicy_Spec>;
 
 /**
- * What holds for the ports that users open.
+ * Rules for the ports that users open.
  *
  * @generated from message service.v1.SecurityPolicy.Spec.PortPolicy
  */
 export declare type SecurityPolicy_Spec_PortPolicy = Message<"service.v1.SecurityPolicy.Spec.PortPolicy"> & {
   /**
-   * The widest admission of a port. Unspecified: no cap;
-   * ADMISSION_LEVEL_OWNER_ONLY is taken as ADMISSION_LEVEL_CREATOR_ONLY.
+   * The maximum admission level of a port. Unspecified: no limit;
+   * ADMISSION_LEVEL_OWNER_ONLY means the same as
+   * ADMISSION_LEVEL_CREATOR_ONLY.
    *
    * @generated from field: service.v1.AdmissionLevel max_admission_level = 3;
    */
@@ -150,23 +151,23 @@ export declare type SecurityPolicy_Spec_PortPolicy = Message<"service.v1.Securit
 export declare const SecurityPolicy_Spec_PortPolicySchema: GenMessage<SecurityPolicy_Spec_PortPolicy>;
 
 /**
- * What holds for the executables that are started.
+ * Rules for running executables.
  *
  * @generated from message service.v1.SecurityPolicy.Spec.ExecutablePolicy
  */
 export declare type SecurityPolicy_Spec_ExecutablePolicy = Message<"service.v1.SecurityPolicy.Spec.ExecutablePolicy"> & {
   /**
-   * What happens when an executable is started that no rule names.
-   * Unspecified: it may be started, as with EFFECT_ALLOW; a policy with any
-   * other effect here cannot be assigned.
+   * The effect for an executable that no rule names. Unspecified: it may
+   * run, as with EFFECT_ALLOW; a policy with any other effect here cannot
+   * be assigned.
    *
    * @generated from field: service.v1.SecurityPolicy.Effect default_effect = 1;
    */
   defaultEffect: SecurityPolicy_Effect;
 
   /**
-   * The rules; of several that name the same executable the first one holds.
-   * Empty: the default effect holds for all. At most 200.
+   * The rules; if several match an executable, the first one applies.
+   * Empty: the default effect applies to all. At most 200.
    *
    * @generated from field: repeated service.v1.SecurityPolicy.Spec.ExecutablePolicy.Rule rules = 2;
    */
@@ -180,13 +181,13 @@ export declare type SecurityPolicy_Spec_ExecutablePolicy = Message<"service.v1.S
 export declare const SecurityPolicy_Spec_ExecutablePolicySchema: GenMessage<SecurityPolicy_Spec_ExecutablePolicy>;
 
 /**
- * What happens when certain executables are started.
+ * The effect for certain executables.
  *
  * @generated from message service.v1.SecurityPolicy.Spec.ExecutablePolicy.Rule
  */
 export declare type SecurityPolicy_Spec_ExecutablePolicy_Rule = Message<"service.v1.SecurityPolicy.Spec.ExecutablePolicy.Rule"> & {
   /**
-   * What is started: an absolute path names one file, a bare name every
+   * The executable: an absolute path names one file, a bare name every
    * executable of that name. Without empty, `.` and `..` segments and
    * without control characters; 1 to 1,024 characters.
    *
@@ -195,8 +196,8 @@ export declare type SecurityPolicy_Spec_ExecutablePolicy_Rule = Message<"service
   path: string;
 
   /**
-   * What happens. A policy with a rule whose effect is not EFFECT_BLOCK is kept
-   * by no isolation, and cannot be assigned.
+   * The effect. No isolation can enforce a rule whose effect is not
+   * EFFECT_BLOCK, so a policy with such a rule cannot be assigned.
    *
    * @generated from field: service.v1.SecurityPolicy.Effect effect = 4;
    */
@@ -210,34 +211,34 @@ export declare type SecurityPolicy_Spec_ExecutablePolicy_Rule = Message<"service
 export declare const SecurityPolicy_Spec_ExecutablePolicy_RuleSchema: GenMessage<SecurityPolicy_Spec_ExecutablePolicy_Rule>;
 
 /**
- * What happens to a use that a policy covers.
+ * The effect of a rule on an attempt that it matches.
  *
  * @generated from enum service.v1.SecurityPolicy.Effect
  */
 export enum SecurityPolicy_Effect {
   /**
-   * No effect is stated.
+   * Not specified.
    *
    * @generated from enum value: EFFECT_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The use goes through.
+   * The attempt is allowed.
    *
    * @generated from enum value: EFFECT_ALLOW = 1;
    */
   ALLOW = 1,
 
   /**
-   * The use is denied.
+   * The attempt is denied.
    *
    * @generated from enum value: EFFECT_BLOCK = 2;
    */
   BLOCK = 2,
 
   /**
-   * The use is logged and goes through.
+   * The attempt is logged and allowed.
    *
    * @generated from enum value: EFFECT_AUDIT = 3;
    */

@@ -63,7 +63,7 @@ export const SecurityPolicy_EffectSchema = /*@__PURE__*/
   enumDesc(file_service_v1_security, 0, 0);
 
 /**
- * What happens to a use that a policy covers.
+ * The effect of a rule on an attempt that it matches.
  *
  * @generated from enum service.v1.SecurityPolicy.Effect
  */

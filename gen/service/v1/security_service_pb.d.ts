@@ -20,7 +20,7 @@ export declare const file_service_v1_security_service: GenFile;
  */
 export declare type CreateSecurityPolicyRequest = Message<"service.v1.CreateSecurityPolicyRequest"> & {
   /**
-   * Id of the caller's organization, which the policy is to belong to.
+   * Id of the caller's organization, which will own the policy.
    *
    * @generated from field: string organization_id = 1;
    */
@@ -34,15 +34,15 @@ export declare type CreateSecurityPolicyRequest = Message<"service.v1.CreateSecu
   metadata?: SecurityPolicy_Metadata | undefined;
 
   /**
-   * What the policy says. Must be set; an empty message restricts nothing.
+   * The rules of the policy. Must be set; an empty message restricts nothing.
    *
    * @generated from field: service.v1.SecurityPolicy.Spec spec = 3;
    */
   spec?: SecurityPolicy_Spec | undefined;
 
   /**
-   * Keys and values to attach. Unset: none. failed_precondition while servers of
-   * the release before run.
+   * Keys and values to attach. Unset: none. failed_precondition while servers
+   * of the previous release run.
    *
    * @generated from field: service.v1.Annotations annotations = 1000;
    */
@@ -206,7 +206,7 @@ export declare type ListSecurityPoliciesResponse = Message<"service.v1.ListSecur
 export declare const ListSecurityPoliciesResponseSchema: GenMessage<ListSecurityPoliciesResponse>;
 
 /**
- * What to change about a security policy.
+ * The changes to a security policy.
  *
  * @generated from message service.v1.UpdateSecurityPolicyRequest
  */
@@ -226,8 +226,8 @@ export declare type UpdateSecurityPolicyRequest = Message<"service.v1.UpdateSecu
   metadata?: SecurityPolicy_Metadata | undefined;
 
   /**
-   * Replaces what the policy says as a whole: what is unset in it takes its
-   * default. Absent: unchanged.
+   * Replaces the rules as a whole; fields that are unset take their defaults.
+   * Absent: unchanged.
    *
    * @generated from field: service.v1.SecurityPolicy.Spec spec = 3;
    */
@@ -235,7 +235,7 @@ export declare type UpdateSecurityPolicyRequest = Message<"service.v1.UpdateSecu
 
   /**
    * Replaces the annotations as a whole; an empty message removes them. Absent:
-   * unchanged. failed_precondition while servers of the release before run.
+   * unchanged. failed_precondition while servers of the previous release run.
    *
    * @generated from field: service.v1.Annotations annotations = 1000;
    */
@@ -314,7 +314,7 @@ export declare const DeleteSecurityPolicyResponseSchema: GenMessage<DeleteSecuri
  */
 export declare const SecurityService: GenService<{
   /**
-   * Creates a security policy and returns it; it has no effect until it is
+   * Creates a security policy and returns it. It has no effect until it is
    * assigned. Callable by administrators of the organization. Errors:
    * permission_denied for its other members; not_found when the organization
    * does not exist or is not the caller's.
@@ -339,10 +339,10 @@ export declare const SecurityService: GenService<{
   },
   /**
    * Lists the organization's security policies by id ascending (order of
-   * creation). Callable by every member and service account of the organization.
-   * Errors: not_found when the filter names an organization that is absent or
-   * another one than the caller's; invalid_argument for a page token of another
-   * query.
+   * creation). Callable by every member and service account of the
+   * organization. Errors: not_found when the filter names an organization that
+   * does not exist or is not the caller's; invalid_argument for a page token of
+   * another query.
    *
    * @generated from rpc service.v1.SecurityService.ListSecurityPolicies
    */
@@ -356,8 +356,8 @@ export declare const SecurityService: GenService<{
    * the stored value as a whole; an absent field leaves it unchanged. The
    * update is atomic. Callable by administrators of the organization. Errors:
    * permission_denied for its other members; not_found; failed_precondition
-   * when the organization's policies assign the policy, or an environment uses
-   * it, and it could not be assigned after the update.
+   * when the policy is in use, because the organization's policies assign it or
+   * an environment uses it, and the new spec cannot be assigned.
    *
    * @generated from rpc service.v1.SecurityService.UpdateSecurityPolicy
    */
