@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import pg from "pg";
+import { AgentForm } from "#gen/runner/v1/work_pb.js";
+import { makeAgentDefault, registerAgent, unregisterAgent } from "../../src/services/agent/agent-registry.ts";
 import {
   holdPresence,
   lockForMigration,
@@ -208,6 +210,26 @@ test("an organization that a write creates is its own", async () => {
     { locks: [null] },
   );
   expect(await nameOf(one.reader, { organizationId: id })).toBe("named");
+});
+
+test("changes of the registry of agents wait for no organization but their own, and none waits for them", async () => {
+  const [owner, neighbour, free] = await Promise.all([1, 2, 3].map(() => makeOrganization(one)));
+  if (!owner || !neighbour || !free) throw new Error("an organization is missing");
+  const held = await holdLocks(url, [neighbour.organizationId]);
+  const registration = {
+    ...{ description: "", command: "coder", form: AgentForm.TEXT, takesSettings: false, isDefault: false },
+    name: "coder",
+  };
+  const id = await registerAgent(one, { ...registration, organizationId: null });
+  await makeAgentDefault(one, null, id);
+  await unregisterAgent(one, null, id);
+  const both = await holdLocks(url, [owner.organizationId, null]);
+  const adding = registerAgent(one, { ...registration, organizationId: owner.organizationId });
+  await untilWaiting(url, 1);
+  await other.write(SYSTEM, "test", async (tx) => tx.record(changeOf(free)), within(free));
+  await both.release();
+  await adding;
+  await held.release();
 });
 
 test("what belongs to no organization waits for its own lock, and organizations do not wait for it", async () => {

@@ -9,7 +9,7 @@ import {
   removeAgent,
   updateRegisteredAgent,
 } from "../../store/agent/agent.ts";
-import { OPERATOR, type Store, type WriteTransaction } from "../../store/store.ts";
+import { OPERATOR, type Store, type WriteOptions, type WriteTransaction } from "../../store/store.ts";
 
 /** The registration of an agent by the operator. */
 export interface AgentRegistration {
@@ -34,7 +34,7 @@ export interface AgentRegistration {
  */
 export function registerAgent(store: Store, registration: AgentRegistration): Promise<string> {
   const { organizationId, name, form, isDefault } = registration;
-  return store.write(OPERATOR, "chartroom agent add", async (tx) => {
+  const add = async (tx: WriteTransaction) => {
     const agent = newAgent({ ...registration, id: tx.newId() });
     const command = commandWords(registration.command);
     const servers = mcpServers(registration.mcpServers ?? []);
@@ -44,7 +44,8 @@ export function registerAgent(store: Store, registration: AgentRegistration): Pr
     await insertAgent(tx, registered);
     if (isDefault) await setDefault(tx, registered);
     return agent.id;
-  });
+  };
+  return store.write(OPERATOR, "chartroom agent add", add, registryLocks(organizationId));
 }
 
 /**
@@ -53,9 +54,9 @@ export function registerAgent(store: Store, registration: AgentRegistration): Pr
  * @throws DomainError NOT_FOUND
  */
 export function makeAgentDefault(store: Store, organizationId: AgentOwner, named: string): Promise<void> {
-  return store.write(OPERATOR, "chartroom agent default", async (tx) =>
-    setDefault(tx, await requireAgent(tx, organizationId, named)),
-  );
+  const change = async (tx: WriteTransaction) =>
+    setDefault(tx, await requireAgent(tx, organizationId, named));
+  return store.write(OPERATOR, "chartroom agent default", change, registryLocks(organizationId));
 }
 
 /**
@@ -64,10 +65,18 @@ export function makeAgentDefault(store: Store, organizationId: AgentOwner, named
  * @throws DomainError NOT_FOUND
  */
 export function unregisterAgent(store: Store, organizationId: AgentOwner, named: string): Promise<void> {
-  return store.write(OPERATOR, "chartroom agent remove", async (tx) =>
-    removeAgent(tx, await requireAgent(tx, organizationId, named)),
-  );
+  const remove = async (tx: WriteTransaction) =>
+    removeAgent(tx, await requireAgent(tx, organizationId, named));
+  return store.write(OPERATOR, "chartroom agent remove", remove, registryLocks(organizationId));
 }
+
+/**
+ * Returns the locks of a change of the registry. The one that belongs to no organization keeps names unique: every
+ * write that gives an agent its name holds it.
+ */
+const registryLocks = (organizationId: AgentOwner): WriteOptions => ({
+  locks: organizationId === null ? [null] : [organizationId, null],
+});
 
 async function setDefault(tx: WriteTransaction, registered: RegisteredAgent): Promise<void> {
   const { agent, organizationId } = registered;

@@ -2,13 +2,20 @@ import type pg from "pg";
 import { FEATURE_LEVEL, levelProblem, NewerData } from "../feature-level.ts";
 import { StoreUnavailable } from "../store.ts";
 import { excludeLevel, holdLevel, lockForWrite } from "./locks.ts";
-import { isEngineFailure, storageProblem } from "./storage-problem.ts";
+import { isEngineFailure, isTimeout, storageProblem } from "./storage-problem.ts";
 
 /**
  * Number of consecutive checks, one a second, that must find no server of an older level before the level is raised.
  * After an outage of the database, a server tries to reconnect at least every 5 s.
  */
 const SETTLED_LOOKS = 10;
+
+/**
+ * Time in milliseconds that raising the level waits for earlier writes: later writes of all organizations queue behind
+ * it. The next look tries again and waits longer by as much, up to MAX_RAISE_WAIT_MS.
+ */
+const RAISE_WAIT_MS = 200;
+const MAX_RAISE_WAIT_MS = 1_000;
 
 /** Returns the feature level of the data. */
 export async function readLevel(client: pg.ClientBase): Promise<number> {
@@ -101,7 +108,13 @@ export class LevelRaiser {
     this.#settledLooks = isThere ? 0 : this.#settledLooks + 1;
     if (this.#settledLooks < SETTLED_LOOKS) return undefined;
     // Waits for writes that began at the lower level: the session of a suspended server may have ended before them.
-    await lockForWrite(client, "installation");
+    const waitMs = Math.min((this.#settledLooks - SETTLED_LOOKS + 1) * RAISE_WAIT_MS, MAX_RAISE_WAIT_MS);
+    try {
+      await lockForWrite(client, "installation", waitMs);
+    } catch (error) {
+      if (isTimeout(error)) return undefined;
+      throw error;
+    }
     const level = this.#known + 1;
     await raiseLevelTo(client, level);
     this.#settledLooks = 0;

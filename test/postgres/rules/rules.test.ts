@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { post } from "../../harness/call.ts";
+import { registerRunner, succeeded } from "../../harness/fake-runner.ts";
 import { LONG_LEASES } from "../../harness/lease.ts";
 import { holdLocks, untilWaiting } from "../../harness/locked-organizations.ts";
 import { addMember } from "../../harness/member.ts";
@@ -94,6 +95,23 @@ describe("commands at once", () => {
     expect(added.map(({ code }) => code).filter((code) => code === 0)).toHaveLength(1);
     const { rows } = await onCluster(url, "select name from agent where name = 'Only'");
     expect(rows).toHaveLength(1);
+  });
+
+  test("make an agent for all, or an administrator defines one of the same name in an organization", async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const place = await newPlace(first(), url);
+      const runner = await registerRunner(place.server);
+      await succeeded(runner.call("Heartbeat", { apiAgents: true }));
+      const name = `Twin ${round}`;
+      const lock = await holdLocks(url, [null]);
+      const adding = command("agent", "add", name, "--command", "cat", "--form", "text");
+      const definition = { kind: "AGENT_KIND_TEXT", command: "cat" };
+      const defining = place.call("AgentService/CreateAgent", { name, definition }, servers[1]);
+      await untilWaiting(url, 2);
+      await lock.release();
+      const [{ code }, defined] = await Promise.all([adding, defining]);
+      expect([code, outcomeOf(defined)]).toEqual(code === 0 ? [0, "VALUE_UNUSABLE"] : [1, "done"]);
+    }
   });
 
   test("let an account join that a server blocks meanwhile, which then asks for more, or refuse it", async () => {

@@ -16,6 +16,7 @@ import {
   requireRoomForAgent,
 } from "../../../domain/agent/definition/agent-definition.ts";
 import { notFound } from "../../../domain/error.ts";
+import type { Caller } from "../../../domain/identity/caller.ts";
 import {
   findAgent,
   findVisibleAgents,
@@ -25,16 +26,19 @@ import {
   updateOwnAgent,
 } from "../../../store/agent/agent.ts";
 import { API_AGENTS_LEVEL, mayStore } from "../../../store/feature-level.ts";
-import type { Reader, Scope } from "../../../store/store.ts";
-import { writeAsCaller } from "../../call/call.ts";
+import type { Reader, Scope, WriteTransaction } from "../../../store/store.ts";
+import { type CallerWriteOptions, writeAsCaller } from "../../call/call.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { requireRunnerForApiAgents } from "./api-agent-runner.ts";
 
 type Dependencies = Pick<ServiceDependencies, "store">;
 
+/** Keeps the operator from registering an agent of the same name for all organizations at the same time. */
+const NAMES_AGENT: CallerWriteOptions = { alsoLocks: [null] };
+
 /** Defines an agent of the caller's organization. */
 export function createAgent({ store }: Dependencies, req: CreateAgentRequest, ctx: HandlerContext) {
-  return writeAsCaller(store, ctx, async (tx, caller) => {
+  const define = async (tx: WriteTransaction, caller: Caller) => {
     requireApiAgentsKnown(mayStore(tx, API_AGENTS_LEVEL));
     const definition: AgentDefinition = req.definition ?? create(AgentDefinitionSchema);
     const program = programOf(definition);
@@ -45,12 +49,13 @@ export function createAgent({ store }: Dependencies, req: CreateAgentRequest, ct
     const agent = { ...newAgent({ ...req, id: tx.newId() }), definition };
     await insertOwnAgent(tx, caller, { agent, ...program, mcpServers: [] });
     return { agent: { ...agent, own: true } };
-  });
+  };
+  return writeAsCaller(store, ctx, define, NAMES_AGENT);
 }
 
 /** Changes an agent that was defined through the API. */
 export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ctx: HandlerContext) {
-  return writeAsCaller(store, ctx, async (tx, caller) => {
+  const change = async (tx: WriteTransaction, caller: Caller) => {
     const before = await getDefinedAgent(tx.db, caller, req.agentId);
     const after = redefinedAgent(before.agent, req);
     if (equals(AgentSchema, before.agent, after)) return { agent: before.agent };
@@ -59,7 +64,8 @@ export function updateAgent({ store }: Dependencies, req: UpdateAgentRequest, ct
     requireNameFree(after.name, after.id, await findVisibleAgents(tx.db, caller));
     await updateOwnAgent(tx, caller, before, after, program);
     return { agent: after };
-  });
+  };
+  return writeAsCaller(store, ctx, change, NAMES_AGENT);
 }
 
 /** Deletes an agent that was defined through the API. Agent executions that have not begun will fail. */
