@@ -60,28 +60,28 @@ Made by \`npm run bench:agents${process.argv.length > 2 ? ` -- ${process.argv.sl
 ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each round: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
-Server, one process of the built-in runner, the programs of all agents (bench/agent.sh, in bash) and the bench share
-these processors. The server has the flags of \`npm start\`: ${START_FLAGS}. Each run has an empty environment of its
-own, and each round a new data folder.
+The server, one process of the built-in runner, the programs of all agents (bench/agent.sh, in bash) and the bench share
+these processors. The server has the flags of \`npm start\`: ${START_FLAGS}. Each run has an empty environment, and
+each round a new data folder.
 
-${sizes.idle} runs wait for input and ${sizes.busy} more are busy: each of them gets a message a second, ${sizes.messages} in all, is watched by
-a stream of its own, and answers with the moment at which its program read the message. Then each gets as many messages
-that it answers with seven blocks: a thought, a plan, a tool call in three states, the last of them with a diff, usage,
-and the words; two streams watch each, one of them the folded view. The time of a delivery is the one from the call of
-SendToAgentExecution, not from its answer, to the moment at which the program read the message.
+${sizes.idle} runs wait for input. ${sizes.busy} more are busy: each receives one message per second, ${sizes.messages} in all, is watched by
+one stream, and answers with the time at which its program read the message. Then each receives the same number of
+messages again and answers each with seven blocks: a thought, a plan, a tool call in three states, the last with a diff,
+usage, and text; two streams watch each run, one of them the folded view. The delivery time is from the call of
+SendToAgentExecution, not from its response, until the program has read the message.
 
-The memory of an idle run is what the process holds (VmRSS) more with all that are idle than with ${WARM_UP} runs. That is
-mostly what a server takes once, whatever runs, and garbage. What it keeps for a run is measured on another server: its
-memory after a collection of garbage (RssAnon) with ${sizes.kept.before + sizes.kept.more} runs that wait, less the same with ${sizes.kept.before}, for each of the ${sizes.kept.more}.
-It has the pages of the database that SQLite keeps, which end at 16 MiB a connection.
+The memory of an idle run is the difference in the server's VmRSS between ${WARM_UP} runs and all idle runs. Most of it is
+garbage and memory that a server takes once, independent of runs. The memory that the server retains per run is measured
+on another server: RssAnon after a garbage collection with ${sizes.kept.before + sizes.kept.more} waiting runs, minus the same with ${sizes.kept.before}, divided by ${sizes.kept.more}.
+It includes SQLite's page cache, which is limited to 16 MiB per connection.
 
-## What was promised
+## Targets
 
 ${barTable(bars).join("\n")}
 
-## The figures
+## Results
 
-Those from before are of ${earlier.from}.
+The column "before" is from ${earlier.from}.
 
 ${table(rounds, earlier.agents).join("\n")}
 `;

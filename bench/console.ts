@@ -20,7 +20,7 @@ const MESSAGES = 286;
 const AT_ONCE = 20;
 const ACTIONS = 1_000;
 /** Maximum number of rows that a page may draw. */
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 const ROUNDS = 5;
 
 const { values: options } = parseArgs({ options: { quick: { type: "boolean" } } });
@@ -98,11 +98,11 @@ const text = `# Long pages of the console
 Made by \`npm run bench:console\` on ${began.toISOString().slice(0, 10)}; not edited.
 
 ${machine.map((line) => `- ${line}`).join("\n")}
-- Browser: Chromium ${browser.version()}, without a processor for graphics
+- Browser: Chromium ${browser.version()}, without a GPU
 - Load of the machine before and after: ${before.toFixed(1)}, ${loadOfLastMinute().toFixed(1)}
 
-Server, runner and browser share these processors. A long task is one of more than 50 ms, as the browser tells it: in it, the
-page answers nothing. Each is done ${rounds} times. At most ${MOST_ROWS} rows may be drawn at a time.
+Server, runner and browser share these processors. A long task takes more than 50 ms, as the browser reports it; the page
+does not respond meanwhile. Each measurement is made ${rounds} times. At most ${MAX_ROWS} rows may be drawn at a time.
 
 | what | median, ms | long tasks each time | the longest, ms | rows drawn |
 |---|---:|---:|---:|---:|
@@ -190,7 +190,7 @@ async function measure(page: Page, ways: readonly Way[]): Promise<void> {
       tasks.push(...(await takeTasks(page)));
       most = Math.max(most, await page.locator(way.rows).count());
     }
-    if (most > MOST_ROWS) throw new Error(`${most} rows are drawn where ${way.name}`);
+    if (most > MAX_ROWS) throw new Error(`${most} rows are drawn where ${way.name}`);
     const longest = tasks.length === 0 ? 0 : Math.max(...tasks);
     const cells = [percentile(times, 50), longest].map(shown);
     lines.push(`| ${[way.name, cells[0], shown(tasks.length / rounds), cells[1], most].join(" | ")} |`);

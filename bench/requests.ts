@@ -59,10 +59,10 @@ try {
 if (!isQuick) {
   const page = `# The worst requests
 
-What another caller waits, and how much the server's memory grows, while the requests are sent that would cost a server
-the most which parses before it counts. \`npm run bench:requests\` finds them from the descriptors of the contract, sends
-each ${ROUNDS} times alone, and writes this page. Another caller asks for its identity every 2 ms; its longest wait is the
-median of the rounds. The bar is 100 ms and 256 MiB.
+How long another caller waits, and how much the server's memory grows, during the requests that would cost the most if
+the server parsed them before it counted their parts. \`npm run bench:requests\` derives them from the descriptors of the
+contract, sends each ${ROUNDS} times alone, and writes this page. Another caller requests its identity every 2 ms; the table
+shows the median over the rounds of its longest wait. The targets are 100 ms and 256 MiB.
 
 ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after: ${[...loads, loadOfLastMinute()].map((load) => load.toFixed(1)).join(", ")}

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Growth } from "./growth/growth.ts";
 import { growthBars, growthTables } from "./growth/growth-page.ts";
@@ -31,9 +31,6 @@ const PACKAGES = [
   "pino",
 ];
 
-/** A handwritten page about attempts to reach the aims that had little or no effect. */
-const TRIED = join(import.meta.dirname, "TRIED.md");
-
 /** Returns the page of a run. */
 export function resultsPage(run: Run): string {
   const { options, began, tookMinutes, machine, loads, measures, growth, cases } = run;
@@ -46,15 +43,14 @@ ${machine.map((line) => `- ${line}`).join("\n")}
 - Packages: ${PACKAGES.map((name) => `${name} ${versionOf(name)}`).join(", ")}
 - Load of the machine before the run and after its parts: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
-Every server is a process of its own on a copy of the same data, and so is the load: autocannon, which keeps a number of
-connections busy, each with one request at a time. Servers are asked in turn, in ${options.rounds} rounds; in a
-round each is asked for ${options.seconds} seconds after a warm-up, in ${options.parts} parts between those of the others, and another one begins each
-time. Latencies of a round are means of those parts. Processor time is that of all threads of the server,
-divided by the requests that it answered. Peers authenticate, validate, log and ask the database as the server does; what
-each of them is and leaves out is said at the head of its file in bench/peers.
+Each server runs in a separate process on its own copy of the same data. The load generator, autocannon, is another
+process; it keeps a fixed number of connections busy, each with one request at a time. Each of the ${options.rounds} rounds measures
+every server for ${options.seconds} seconds after a warm-up, in ${options.parts} parts that alternate with those of the other servers; the order
+rotates. The latencies of a round are means of its parts. Processor time is that of all threads of the server, divided
+by the number of its responses. Peers authenticate, validate, log and query the database as the server does; the comment
+at the top of each file in bench/peers describes the peer and what it leaves out.
 
-- ours, and the kind of it below: as \`npm start\` starts it, which tells Node how much memory to take; Node chooses
-  for the others
+- ours and one-commit-each: started as by \`npm start\`, which sets Node's heap limits; the others use Node's defaults
 - ceiling: node:http, prepared statements of better-sqlite3, and the stored JSON copied as text
 - fastify: Fastify with schemas for Ajv and fast-json-stringify, and better-sqlite3
 - connect-node: the stock adapter of connect-node, protovalidate, and Kysely
@@ -62,20 +58,21 @@ each of them is and leaves out is said at the head of its file in bench/peers.
   many connections of HTTP/2
 - one-commit-each: our server with a commit for every write
 
-## What was promised
+## Targets
 
-A ratio of processor time is that of the peer by ours; one of requests a second is ours by that of the peer: more is
-better. Where a value must stay within a bound, less is better.${options.isQuick ? " A quick run has 100 thousand projects for the million." : ""}
+A ratio of processor time is the peer's divided by ours; a ratio of requests per second is ours divided by the peer's.
+Higher ratios are better. For a value with an upper bound ("within"), lower is better.${options.isQuick ? " A quick run has 100 thousand projects for the million." : ""}
 
 ${ratioTable(RATIOS, measures, growth ? growthBars(growth) : []).join("\n")}
 
-## The cases
+## Cases
 
-The data: 2,000 projects of about 900 bytes in the organization that asks, 2,000 more in 20 others.
+The data: 2,000 projects of about 900 bytes in the organization of the caller, and 2,000 more in 20 others.
 
 ${caseTables(cases, measures).join("\n")}
 ${growth ? `## As data grows\n\n${growthTables(growth).join("\n")}` : ""}
-${existsSync(TRIED) ? readFileSync(TRIED, "utf8") : ""}`;
+[TRIED.md](TRIED.md) lists the attempts to reach the targets and their effects.
+`;
 }
 
 /** Returns the version of an installed package. */

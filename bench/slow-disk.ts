@@ -43,19 +43,19 @@ try {
   load.stop();
 }
 
-const page = `# Waits where the disk is slow
+const page = `# Waits on a slow disk
 
 Made by \`npm run bench:disk\` on ${began.toISOString().slice(0, 10)}; not edited.
 
 ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each delay: ${loads.map((each) => each.toFixed(1)).join(", ")}
 
-Each force of the disk takes so much longer than it does by itself (test/harness/slow-disk.c). Three callers ask, each
-again 2 ms after its answer; how late a timer in their thread is shows what the machine's other work adds. Meanwhile
-${WRITERS} others create projects for ${seconds} seconds; then ${sends} calls of SendToAgentExecution follow one another, with ${IMAGES} images of
-4 MiB each. Waits in milliseconds.
+Each fsync takes longer than usual by the given delay (test/harness/slow-disk.c). Three callers send a request, wait for
+the response and send the next one 2 ms later; the delay of a timer in their thread shows what other work on the machine
+adds. Meanwhile ${WRITERS} others create projects for ${seconds} seconds; then ${sends} calls of SendToAgentExecution follow one another, with ${IMAGES}
+images of 4 MiB each. Waits in milliseconds.
 
-| a force takes longer by | meanwhile | who waits | answers | p50 | p99 | longest |
+| delay of an fsync | meanwhile | who waits | responses | p50 | p99 | longest |
 |---|---|---|---:|---:|---:|---:|
 ${rows.join("\n")}
 `;

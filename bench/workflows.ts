@@ -204,7 +204,7 @@ function pageOf(): string {
   const { full, arriving: steady, real, postgres, jobs } = sizes;
   const tookMinutes = (Date.now() - began.getTime()) / 60_000;
   const command = `npm run bench:workflows${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}`;
-  return `# How fast work is given out
+  return `# How fast work is assigned
 
 Made by \`${command}\` on ${began.toISOString().slice(0, 10)} in ${tookMinutes.toFixed(0)} minutes; not edited.
 
@@ -212,32 +212,32 @@ ${machine.map((line) => `- ${line}`).join("\n")}
 - Queues: ${missing.length > 0 ? "not measured" : queueVersions()}
 - Load of the machine before and after each round: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
-Server, four runner processes, the database where it is a process, and the bench share these processors, so that the
-figures are those of all of them together; the server alone is measured by its processor time. The rows of other
-programs say how much of the machine was taken by what has nothing to do with the bench. Each workload runs ${roundCount} times,
-in turn with the others, on new data each time. Figures from before are those of ${before.from}.
+The server, four runner processes, the bench and, for PostgreSQL, the database share these processors, so rates are those
+of all of them together; processor time is given for the server alone. The rows about other programs show how much of
+the machine unrelated processes used. Each workload runs ${roundCount} times, in turn with the others, on new data each time. The
+column "before" is from ${before.from}.
 
-## What was promised
+## Targets
 
 ${barTable(bars()).join("\n")}
 
 ## All at once
 
-${full.executions.toLocaleString("en")} executions of ${full.actions} actions, at most ${MAX_PARALLEL} of each at the same time, all of them started before the first runner begins. The runners
-carry nothing out (bench/idle-runner.ts): four processes with ${IDLE_SLOTS} slots each, which report and finish as the one that is built
-in does. SQLite, as in the next two.
+${full.executions.toLocaleString("en")} executions of ${full.actions} actions, at most ${MAX_PARALLEL} of each at the same time, all started before the first runner begins. The runners
+execute nothing (bench/idle-runner.ts): four processes with ${IDLE_SLOTS} slots each, which report and finish as the built-in runner
+does. The database is SQLite, as in the next two sections.
 
 ${table(rounds.allAtOnce, before.allAtOnce).join("\n")}
 
 ## A steady pace
 
-${steady.executions} executions of ${steady.actions} actions, one every ${steady.everyMs} ms, whether those before have ended or not. The same runners.
+${steady.executions} executions of ${steady.actions} actions, one every ${steady.everyMs} ms, whether or not earlier ones have ended. The same runners.
 
 ${table(rounds.steady, before.steady).join("\n")}
 
-## Runners that work
+## Runners that execute actions
 
-${real.executions} executions of ${real.actions} actions on four processes of the runner that is built in, ${REAL_SLOTS} slots each. Each action clones a small
+${real.executions} executions of ${real.actions} actions on four processes of the built-in runner, ${REAL_SLOTS} slots each. Each action clones a small
 repository of this machine, runs \`true\` and removes its workspace.
 
 ${table(rounds.cloning, before.cloning).join("\n")}
@@ -253,13 +253,13 @@ ${table(rounds.oneOrganization).join("\n")}
 
 ### ${ORGANIZATIONS} organizations
 
-The executions, and the slots of the runners, are divided among them.
+The executions and the slots of the runners are divided among them.
 
 ${table(rounds.organizations).join("\n")}
 
 ### ${ORGANIZATIONS} organizations and two servers
 
-Two processes of the runners call each server.
+Two of the runner processes call each server.
 
 ${table(rounds.twoServers).join("\n")}
 
@@ -269,10 +269,10 @@ ${table(rounds.twoServers).join("\n")}
 
 ${missing.length > 0 ? "Not measured." : table(rounds.sandboxes).join("\n")}
 
-## Queues that do nothing else
+## Dedicated job queues
 
-${jobs.toLocaleString("en")} jobs wait before the first begins; each is locked, writes two durable rows of progress, and is finished, ${4 * IDLE_SLOTS}
-of them at the same time. What each queue is and leaves out is said at the head of its file in bench/queues.
+${jobs.toLocaleString("en")} jobs wait before the first begins. Each is locked, writes two durable rows of progress, and is finished; ${4 * IDLE_SLOTS}
+run at the same time. The comment at the top of each file in bench/queues describes the queue and what it leaves out.
 
 ### graphile-worker, on the same PostgreSQL
 

@@ -28,7 +28,7 @@ export const COMMON_WORD = "service";
 
 /** A word in all projects of a small organization, but in at most RARE_COUNT projects of a large one. */
 export const RARE_WORD = "quartz";
-export const RARE_COUNT = 800;
+const RARE_COUNT = 800;
 
 /** A word in every third project of the small organizations, and in none of the large one. */
 export const ELSEWHERE_WORD = "zephyr";

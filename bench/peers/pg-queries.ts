@@ -9,7 +9,7 @@ import {
 import type { openKeys } from "./token-hash.ts";
 
 /** Number of connections of a peer; the project's server uses as many for reads. */
-export const PEER_CONNECTIONS = 8;
+const PEER_CONNECTIONS = 8;
 
 /** Opens a pool of the driver. Converts integers to numbers. */
 export function openPeerPool(databaseUrl: string): pg.Pool {

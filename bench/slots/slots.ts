@@ -105,27 +105,27 @@ for (let round = 1; round <= Number(options.rounds ?? 1); round++) {
   loads.push(loadOfLastMinute());
   process.stderr.write(`round ${round}: ${JSON.stringify(rounds.at(-1))}\n`);
 }
-const page = `# Agents that have given their slots back
+const page = `# Agents that have released their slots
 
 Made by \`npm run bench:slots${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}\` on ${began.toISOString().slice(0, 10)}; not edited.
 
 ${machine.map((line) => `- ${line}`).join("\n")}
 - Load of the machine before and after each round: ${loads.map((load) => load.toFixed(1)).join(", ")}
 
-Server, one process of the built-in runner, the programs of all agents (bench/agent.sh, in bash) and the bench share
-these processors. Each run has an empty environment of its own, and each round a new data folder.
+The server, one process of the built-in runner, the programs of all agents (bench/agent.sh, in bash) and the bench share
+these processors. Each run has an empty environment, and each round a new data folder.
 
-${sizes.runs} runs wait for input at a runner with ${SLOTS} slots for agents, so that all but ${SLOTS} of them have given theirs back and
-have no program. ${sizes.messages} of those get a message each, one in ${EVERY_MS} ms: another run gives its slot back, a program is started,
-and reads the message. Then ${sizes.burst} others get a message each within one second. The time of a delivery is the one from the
-call of SendToAgentExecution, not from its answer, to the moment at which the program read the message. A program that
-takes long to start or to end adds that.
+${sizes.runs} runs wait for input on a runner with ${SLOTS} slots for agents, so all but ${SLOTS} of them have released their slots and have no
+program. ${sizes.messages} of those receive one message each, one every ${EVERY_MS} ms: another run releases its slot, and a program starts
+and reads the message. Then ${sizes.burst} others receive one message each within one second. The delivery time is from the call of
+SendToAgentExecution, not from its response, until the program has read the message. It includes the time that a program
+takes to start or to end.
 
-## What was promised
+## Targets
 
 ${barTable([{ what: DELIVERED, rounds: roundsOf(rounds, DELIVERED), atMost: 2_000 }]).join("\n")}
 
-## The figures
+## Results
 
 ${table(rounds).join("\n")}
 `;
