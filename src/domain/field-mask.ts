@@ -27,7 +27,7 @@ export function maskedPaths(
  * Returns the error for a path that the mask may not contain; the message quotes it as the mask
  * spells it.
  */
-export function maskInvalid(path: string, problem: string): DomainError {
+function maskInvalid(path: string, problem: string): DomainError {
   return new DomainError(
     ErrorReason.FIELD_MASK_INVALID,
     `the path ${JSON.stringify(path)} of updateMask ${problem}`,

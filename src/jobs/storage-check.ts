@@ -13,7 +13,7 @@ const EVERY_MS = 1_000;
  * when that changes. It probes the database because a server that is not ready may
  * get no requests that would.
  */
-export function createStorageCheck(store: Pick<Store, "problem" | "probe">, log: Log): () => Promise<void> {
+function createStorageCheck(store: Pick<Store, "problem" | "probe">, log: Log): () => Promise<void> {
   let knownProblem: string | undefined;
   return async () => {
     await store.probe();

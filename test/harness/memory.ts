@@ -53,7 +53,7 @@ export function folderOfRun(kind: string): string {
 }
 
 /** Returns whether programs run from a folder: some systems mount memory without. */
-export function runsPrograms(folder: string): boolean {
+function runsPrograms(folder: string): boolean {
   const file = join(folder, "program");
   try {
     writeFileSync(file, "#!/bin/sh\n", { mode: 0o700 });

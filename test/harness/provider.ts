@@ -6,7 +6,7 @@ import type { ReachableServer } from "./server.ts";
 import { originOf } from "./session.ts";
 
 export const CLIENT_ID = "chartroom";
-export const CLIENT_SECRET = "the secret of chartroom at the provider";
+const CLIENT_SECRET = "the secret of chartroom at the provider";
 
 /** A sign-in provider in a process of its own. */
 export interface TestProvider {

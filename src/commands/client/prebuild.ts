@@ -45,7 +45,7 @@ export async function createPrebuild(
 }
 
 /** The phases of prebuilds by name on the command line. */
-export const PREBUILD_PHASES = {
+const PREBUILD_PHASES = {
   pending: PrebuildPhase.PENDING,
   running: PrebuildPhase.RUNNING,
   stopping: PrebuildPhase.STOPPING,

@@ -162,7 +162,7 @@ export function importFailures({ failed }: Import): string {
 }
 
 /** The phases of environments by name on the command line. */
-export const ENVIRONMENT_PHASES = {
+const ENVIRONMENT_PHASES = {
   creating: EnvironmentPhase.CREATING,
   starting: EnvironmentPhase.STARTING,
   running: EnvironmentPhase.RUNNING,

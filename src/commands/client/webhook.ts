@@ -106,7 +106,7 @@ export async function deleteWebhook(access: ServerAccess, eventSubscriptionId: s
 }
 
 /** The states of deliveries by name on the command line. */
-export const DELIVERY_STATES = {
+const DELIVERY_STATES = {
   pending: EventDeliveryState.PENDING,
   delivered: EventDeliveryState.DELIVERED,
   failed: EventDeliveryState.FAILED,

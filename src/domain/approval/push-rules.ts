@@ -1,5 +1,4 @@
 import { type AgentPolicy, AgentApprovalPolicy_Effect as Effect } from "#gen/service/v1/organization_pb.js";
-import { branchNameProblem } from "../source/git-branch-name.ts";
 
 /** A rule of an organization about pushes to some branches. */
 export interface PushRule {
@@ -85,10 +84,4 @@ function advance(reached: readonly boolean[], token: string, text: readonly stri
     }
   }
   return next;
-}
-
-/** Returns why a branch of this name cannot be pushed to; undefined if git allows the name. */
-export function pushBranchProblem(branch: string): string | undefined {
-  if (branch.startsWith("refs/")) return "begins with refs/: write the branch's name alone";
-  return branchNameProblem(branch);
 }

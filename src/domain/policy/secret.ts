@@ -199,10 +199,10 @@ export function updatedSecret(before: Secret, now: number): Secret {
 }
 
 /** Maximum number of secrets of one owner (contract, CreateSecret). */
-export const MAX_SECRETS_PER_OWNER = 100;
+const MAX_SECRETS_PER_OWNER = 100;
 
 /** Maximum total size in bytes of an owner's values: an environment can hold those of three owners. */
-export const MAX_VALUE_BYTES_PER_OWNER = 262_144;
+const MAX_VALUE_BYTES_PER_OWNER = 262_144;
 
 /** A secret of the same owner. */
 interface Sibling {

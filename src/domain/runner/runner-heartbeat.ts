@@ -24,7 +24,7 @@ export const HEARTBEAT_INTERVAL_MS = INACTIVE_AFTER_MS / 3;
  * Time without a heartbeat after which an instance of a runner no longer counts as alive (contract,
  * WorkService.BeginInstance): three calls of the built-in runner, which calls twice as often as asked.
  */
-export const INSTANCE_LIVES_MS = 1.5 * HEARTBEAT_INTERVAL_MS;
+const INSTANCE_LIVES_MS = 1.5 * HEARTBEAT_INTERVAL_MS;
 
 /** Validity of a runner's own token. */
 export const RUNNER_TOKEN_VALID_MS = 365 * 24 * 3600 * 1000;

@@ -14,7 +14,7 @@ import { compilePattern } from "../text-pattern.ts";
 import { CriteriaProblem, typeOfCriteria } from "./criteria-type.ts";
 
 /** Maximum length of an expression (contract). */
-export const MAX_CRITERIA_CHARACTERS = 4_096;
+const MAX_CRITERIA_CHARACTERS = 4_096;
 
 /**
  * Maximum length of the text or bytes that `+` may produce while an expression is evaluated: the

@@ -13,7 +13,7 @@ import { compilePattern } from "../text-pattern.ts";
 import { type CriteriaValue, checkCriteria, meetsCriteria } from "./acceptance-criteria.ts";
 
 /** Maximum length of the text of an output (contract, OutputValue). */
-export const MAX_OUTPUT_CHARACTERS = 4_096;
+const MAX_OUTPUT_CHARACTERS = 4_096;
 
 /** Range of an int64. */
 const MIN_INTEGER = -(2n ** 63n);

@@ -34,7 +34,7 @@ export function schemaPage(document: DocumentView, name: string): string | undef
 }
 
 /** Returns the table of a message's fields; empty for a message without fields. */
-export function fieldTable({ properties = {}, required = [] }: SchemaView): string {
+function fieldTable({ properties = {}, required = [] }: SchemaView): string {
   const rows = Object.entries(properties).map(([name, field]) => {
     const marks = [required.includes(name) && "required", field.deprecated && "deprecated"];
     const shown = marks.filter((mark) => mark).map((mark) => ` <small>${mark}</small>`);

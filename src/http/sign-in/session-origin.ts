@@ -52,7 +52,7 @@ export function sessionRedirect(
 }
 
 /** Returns whether the host of a URL, without its port, is a loopback host. */
-export function isLoopbackHost(hostname: string): boolean {
+function isLoopbackHost(hostname: string): boolean {
   const address = hostname.replace(/^\[|\]$/g, "").toLowerCase();
   if (isIP(address) === 4) return address.startsWith("127.");
   return address === "::1" || address === "localhost" || address.endsWith(".localhost");

@@ -16,7 +16,7 @@ export const MAX_BODY_BYTES = 16 * 1024 * 1024;
  * cheap, whatever its message holds, and one with unknown fields has room for
  * them.
  */
-export const MIN_PARTS = 1_024;
+const MIN_PARTS = 1_024;
 
 /**
  * Maximum number of parts, keys and records of a request that states no bound for its body. The largest one of a single
@@ -25,7 +25,7 @@ export const MIN_PARTS = 1_024;
 export const MAX_PARTS = 131_072;
 
 /** Levels of nesting that every request may have. */
-export const MIN_DEPTH = 32;
+const MIN_DEPTH = 32;
 
 /**
  * Maximum bytes of a character: past U+FFFF it is two escapes of six where JSON

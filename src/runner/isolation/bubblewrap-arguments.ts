@@ -6,7 +6,7 @@ import { realPathOf, type SystemView } from "./system-view.ts";
 
 /** Descriptors of bubblewrap: its arguments, the system call filter, and its status output. */
 export const ARGUMENTS_DESCRIPTOR = 3;
-export const FILTER_DESCRIPTOR = 4;
+const FILTER_DESCRIPTOR = 4;
 export const STATUS_DESCRIPTOR = 5;
 
 /** The parts of a sandbox that all commands of a piece of work share. */

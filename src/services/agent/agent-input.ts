@@ -213,7 +213,7 @@ function enqueue(
  *
  * @throws PolicyDenied
  */
-export async function createInputTurn(
+async function createInputTurn(
   tx: WriteTransaction,
   scope: Scope,
   { execution }: StoredAgentExecution,

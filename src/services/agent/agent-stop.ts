@@ -65,7 +65,7 @@ export function deleteAgentExecution(
  * @throws DomainError NOT_FOUND, also when the caller may not read it; PERMISSION_DENIED when the caller is neither
  * its creator nor has the role through a group
  */
-export async function getChangeableAgentExecution(
+async function getChangeableAgentExecution(
   tx: WriteTransaction,
   ctx: HandlerContext,
   caller: Caller,

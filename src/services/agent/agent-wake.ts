@@ -68,7 +68,7 @@ export async function endUserMessageInterests(
 }
 
 /** Removes interests from the status of an agent execution. */
-export async function hideInterests(
+async function hideInterests(
   tx: WriteTransaction,
   scope: Scope,
   { execution: before }: Pick<StoredAgentExecution, "execution">,

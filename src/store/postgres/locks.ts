@@ -43,7 +43,7 @@ const COMMON = "common";
  * Returns the key of an organization's lock: 64 bits of a hash of its id. Two organizations with the same key share a
  * lock.
  */
-export function organizationKey(organizationId: string): string {
+function organizationKey(organizationId: string): string {
   return createHash("sha256").update(organizationId).digest().readBigInt64BE().toString();
 }
 

@@ -4,7 +4,7 @@ import type { Reader, Scope, WriteTransaction } from "../store.ts";
 import type { IdempotencyTable } from "./record-schema.ts";
 
 /** Time for which a response is stored for repetitions of its request. */
-export const RESPONSE_VALID_MS = 24 * 3600 * 1000;
+const RESPONSE_VALID_MS = 24 * 3600 * 1000;
 
 /** The key of a stored response: keys of different callers or operations are different keys. */
 export interface ResponseKey {

@@ -11,7 +11,7 @@ import { StableSqliteDialect } from "./dialect.ts";
  * Time that a statement waits for another process (the command line next to a running server) to
  * finish its transaction before it fails as busy.
  */
-export const BUSY_TIMEOUT_MS = 5_000;
+const BUSY_TIMEOUT_MS = 5_000;
 
 /** Interval between attempts at an operation for which the engine itself does not wait. */
 export const RETRY_MS = 2;

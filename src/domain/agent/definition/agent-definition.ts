@@ -7,7 +7,7 @@ import { isReservedName } from "../../policy/secret.ts";
 import { newAgent } from "../agent.ts";
 
 /** The maximum number of an organization's own agents (contract, AgentService.CreateAgent). */
-export const MAX_OWN_AGENTS = 100;
+const MAX_OWN_AGENTS = 100;
 
 /** Names of variables that end in a word which usually indicates a secret. */
 const SECRET_NAME = /(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;

@@ -17,7 +17,7 @@ import { isOnPresentDiff, type PresentDiffs, quoteOf } from "./comment-place.ts"
 import { keptLine, sideOf } from "./diff-lines.ts";
 
 /** Maximum number of drafts that a subject may have for one run (contract, CreateAgentReviewDraft). */
-export const MAX_DRAFTS = 10;
+const MAX_DRAFTS = 10;
 
 /** The text of a draft or a review. */
 export type ReviewContent = Pick<AgentReview, "summary" | "comments">;

@@ -6,7 +6,7 @@ import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { limitReached, phaseUnsuitable, valueTaken, valueUnusable } from "../../error.ts";
 
 /** Most groups that one resource is shared with (contract, CreateRoleAssignment). */
-export const MAX_GROUPS_OF_RESOURCE = 25;
+const MAX_GROUPS_OF_RESOURCE = 25;
 
 const SHAREABLE_TYPES = [ResourceType.WORKFLOW, ResourceType.PROJECT, ResourceType.AGENT_EXECUTION] as const;
 

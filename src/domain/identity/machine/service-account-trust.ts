@@ -10,7 +10,7 @@ import type { CreateServiceAccountTrustRequest } from "#gen/service/v1/service_a
 import { phaseUnsuitable, valueUnusable } from "../../error.ts";
 
 /** Maximum number of trusts of a service account. */
-export const MAX_TRUSTS = 25;
+const MAX_TRUSTS = 25;
 
 /** An issuer of the settings. */
 export interface TrustableIssuer {

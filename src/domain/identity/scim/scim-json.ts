@@ -5,7 +5,7 @@ import { DomainError, valueUnusable } from "../../error.ts";
 export type Attributes = ReadonlyMap<string, unknown>;
 
 /** Maximum number of operations of one PATCH. */
-export const MAX_OPERATIONS = 1_000;
+const MAX_OPERATIONS = 1_000;
 
 /** A user or a group in the form of RFC 7643. */
 export interface ScimResource {

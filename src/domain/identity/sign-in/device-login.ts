@@ -12,13 +12,13 @@ export const POLL_INTERVAL_MS = 5_000;
 const MAX_INTERVAL_MS = 60_000;
 
 /** Maximum number of open device logins of one network. */
-export const MAX_OPEN_IN_NETWORK = 10;
+const MAX_OPEN_IN_NETWORK = 10;
 
 /** Maximum number of open logins of one site: an IPv6 site may have thousands of networks, and could use up the total. */
-export const MAX_OPEN_IN_SITE = 100;
+const MAX_OPEN_IN_SITE = 100;
 
 /** Maximum number of open logins of the installation: the more there are, the easier it is to guess a code. */
-export const MAX_OPEN = 1_000;
+const MAX_OPEN = 1_000;
 
 /** Period in which wrong codes are counted. */
 export const ATTEMPTS_MS = 15 * 60_000;

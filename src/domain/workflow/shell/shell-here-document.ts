@@ -42,7 +42,7 @@ export function announcedHereDocument(
  * @param limit end of the search: the end of the program, or of the here-document around this one
  * @returns undefined when the delimiter never comes, or only where shells may differ over it
  */
-export function hereDocumentBody(
+function hereDocumentBody(
   text: string,
   { delimiter, quoted, stripsTabs }: HereDocument,
   start: number,

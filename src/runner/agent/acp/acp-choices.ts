@@ -9,7 +9,7 @@ import type { InputSettings } from "../agent-input-encoding.ts";
 import type { AcpSession } from "./acp-session.ts";
 
 /** The names that agents use for the modes of the contract; the first one that an agent has is used. */
-export const MODE_NAMES: Readonly<Record<string, readonly string[]>> = {
+const MODE_NAMES: Readonly<Record<string, readonly string[]>> = {
   execution: ["execution", "default", "code", "build", "agent"],
   planning: ["planning", "plan", "architect"],
   ralph: ["ralph", "auto", "autonomous"],
@@ -18,7 +18,7 @@ export const MODE_NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The names that agents use for the efforts of the contract. */
-export const EFFORT_NAMES: Readonly<Record<string, readonly string[]>> = {
+const EFFORT_NAMES: Readonly<Record<string, readonly string[]>> = {
   low: ["low"],
   medium: ["medium"],
   high: ["high"],

@@ -21,7 +21,7 @@ import { WorkFailure } from "../../protocol/work-failure.ts";
 import { type AcpFork, cannotFork, forkSession } from "./acp-fork.ts";
 
 /** Capabilities of this client. */
-export const CLIENT_CAPABILITIES: ClientCapabilities = {
+const CLIENT_CAPABILITIES: ClientCapabilities = {
   fs: { readTextFile: true, writeTextFile: true },
   terminal: true,
   elicitation: { form: {} },

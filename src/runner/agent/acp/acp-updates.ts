@@ -20,7 +20,7 @@ import {
 import { planBlock, type ToolCall, usageBlock } from "../agent-block.ts";
 import type { AcpOutput } from "./acp-output.ts";
 
-export const TOOL_KINDS: Readonly<Record<AcpToolKind, ToolKind>> = {
+const TOOL_KINDS: Readonly<Record<AcpToolKind, ToolKind>> = {
   read: ToolKind.READ,
   edit: ToolKind.EDIT,
   delete: ToolKind.DELETE,
@@ -33,20 +33,20 @@ export const TOOL_KINDS: Readonly<Record<AcpToolKind, ToolKind>> = {
   other: ToolKind.OTHER,
 };
 
-export const TOOL_STATES: Readonly<Record<ToolCallStatus, ToolState>> = {
+const TOOL_STATES: Readonly<Record<ToolCallStatus, ToolState>> = {
   pending: ToolState.PENDING,
   in_progress: ToolState.RUNNING,
   completed: ToolState.DONE,
   failed: ToolState.FAILED,
 };
 
-export const STEP_STATES: Readonly<Record<PlanEntryStatus, StepState>> = {
+const STEP_STATES: Readonly<Record<PlanEntryStatus, StepState>> = {
   pending: StepState.PENDING,
   in_progress: StepState.RUNNING,
   completed: StepState.DONE,
 };
 
-export const PRIORITIES: Readonly<Record<PlanEntryPriority, Priority>> = {
+const PRIORITIES: Readonly<Record<PlanEntryPriority, Priority>> = {
   high: Priority.HIGH,
   medium: Priority.MEDIUM,
   low: Priority.LOW,

@@ -18,7 +18,7 @@ export interface Engine {
 }
 
 /** The folder in the container with the runner's files for the command. */
-export const COMMAND_FOLDER = "/run/chartroom";
+const COMMAND_FOLDER = "/run/chartroom";
 /** The label of all containers of a runner. */
 export const LABEL = "chartroom.runner";
 const SHARED_MEMORY_BYTES = 512 * 2 ** 20;

@@ -43,7 +43,7 @@ export async function readDevcontainer(repository: string, named: string): Promi
  *
  * @throws WorkFailure devcontainer_invalid
  */
-export function imageIn(text: string, path: string): DevcontainerImage {
+function imageIn(text: string, path: string): DevcontainerImage {
   const { dockerComposeFile, image, features, build, dockerFile, context } = objectIn(text, path);
   if (dockerComposeFile !== undefined)
     throw invalid(path, "names dockerComposeFile: work runs in one container, not in several");

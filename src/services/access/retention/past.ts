@@ -109,7 +109,7 @@ async function* oldEntries(store: RetentionReaders, scope: Scope, part: LedgerPa
 }
 
 /** Maximum number of entries in the ledger of an event subscription, regardless of the organization's retention. */
-export const MAX_LEDGER_ENTRIES = 10_000;
+const MAX_LEDGER_ENTRIES = 10_000;
 
 /**
  * Yields the ledger entries of event subscriptions that exceed the retention, the oldest of each subscription first.
