@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type CallOptions, type Client, createClient, type Transport } from "@connectrpc/connect";
 import { AgentForm } from "#gen/runner/v1/work_pb.js";
-import { AgentExecution_Phase as Phase } from "#gen/service/v1/agent_pb.js";
+import { AgentExecution_Phase as Phase, AgentInputReceipt as Receipt } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { EnvironmentPush_State as PushState } from "#gen/service/v1/environment_push_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
@@ -195,7 +195,22 @@ async function environmentAfterTurn(
     if (news.case !== "agentExecution") continue;
     const { phase, usedEnvironments = [] } = news.value.status ?? {};
     if (phase === Phase.STOPPED) return undefined;
-    if (phase === Phase.WAITING_FOR_INPUT) return usedEnvironments[0]?.environmentId;
+    if (phase === Phase.WAITING_FOR_INPUT && (await hasAnsweredAll(agents, agentExecutionId, call))) {
+      return usedEnvironments[0]?.environmentId;
+    }
   }
   return undefined;
+}
+
+/** Returns whether a run that waits has had its input: it also waits when its agent has started, before its first turn. */
+async function hasAnsweredAll(
+  agents: Client<typeof AgentService>,
+  agentExecutionId: string,
+  call: CallOptions,
+): Promise<boolean> {
+  // The inputs first: the run's state reflects every input that the agent has received.
+  const { inputs } = await agents.listAgentInputs({ agentExecutionId, includePast: true }, call);
+  if (inputs.some(({ receipt }) => receipt !== Receipt.SEEN)) return false;
+  const { agentExecution } = await agents.getAgentExecution({ agentExecutionId }, call);
+  return agentExecution?.status?.phase === Phase.WAITING_FOR_INPUT;
 }
