@@ -426,7 +426,8 @@ export declare type EnvironmentMetadata = Message<"service.v1.EnvironmentMetadat
   runnerId: string;
 
   /**
-   * When the environment was last started. Unset: never.
+   * When the environment was last started: by its creation, if it was created
+   * to run, or by StartEnvironment. Unset: never.
    *
    * @generated from field: google.protobuf.Timestamp last_started_at = 10;
    */

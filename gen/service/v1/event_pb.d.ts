@@ -251,7 +251,7 @@ export enum ResourceType {
   SERVICE_ACCOUNT_TOKEN = 46,
 
   /**
-   * Not recorded: the server has no resource of this kind.
+   * A RoleAssignment.
    *
    * @generated from enum value: RESOURCE_TYPE_ROLE_ASSIGNMENT = 47;
    */

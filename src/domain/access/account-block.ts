@@ -67,9 +67,11 @@ export function isStoppedByBlock({ spec, status }: Environment): boolean {
   return ACTIVE_PHASES.includes(desired) || ACTIVE_PHASES.includes(present);
 }
 
-/** Returns whether the environment was ever started, by a person or with its assignment to a runner. */
+/** Returns whether the environment was ever started: by a person after its creation, or by its assignment to a runner. */
 export function wasStarted(environment: Environment): boolean {
-  return environment.metadata?.lastStartedAt !== undefined || !wasNeverAssigned(environment);
+  const { createdAt, lastStartedAt } = environment.metadata ?? {};
+  if (!wasNeverAssigned(environment)) return true;
+  return lastStartedAt !== undefined && (!createdAt || timestampMs(lastStartedAt) > timestampMs(createdAt));
 }
 
 /**

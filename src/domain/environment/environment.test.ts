@@ -92,9 +92,16 @@ describe("a new environment", () => {
     expect(originOf()).toBe("");
   });
 
-  test("was never started, and keeps the session it was given", () => {
+  test("was started by its creation unless it was created stopped", () => {
+    const startOf = (desiredPhase: EnvironmentPhase) =>
+      environmentOf({ desiredPhase }).metadata?.lastStartedAt;
+    expect(startOf(EnvironmentPhase.UNSPECIFIED)).toEqual(timestampFromMs(NOW));
+    expect(startOf(EnvironmentPhase.RUNNING)).toEqual(timestampFromMs(NOW));
+    expect(startOf(EnvironmentPhase.STOPPED)).toBeUndefined();
+  });
+
+  test("keeps the session it was given", () => {
     const { metadata } = environmentOf({}, { sessionId: "019b76da-a800-7000-8000-00000000000a" });
-    expect(metadata?.lastStartedAt).toBeUndefined();
     expect(metadata?.sessionId).toBe("019b76da-a800-7000-8000-00000000000a");
     expect(metadata?.createdAt).toEqual(timestampFromMs(NOW));
   });

@@ -43,16 +43,18 @@ export function newEnvironment(template: EnvironmentTemplate, origin: CreationCo
   spec.specVersion = FIRST_VERSION;
   spec.desiredPhase = firstDesiredPhase(spec.desiredPhase);
   const source = spec.content?.initializer?.specs[0]?.spec;
+  const createdAt = timestampFromMs(origin.now);
   const metadata: MessageInitShape<typeof EnvironmentSchema>["metadata"] = {
     organizationId: origin.organizationId,
     annotations: template.annotations,
     name: template.name,
     creator: origin.creator,
     originalContextUrl: source?.case === "contextUrl" ? source.value.url : "",
-    createdAt: timestampFromMs(origin.now),
+    createdAt,
     projectId: template.projectId,
     runnerId: template.runnerId,
     sessionId: template.sessionId,
+    ...(spec.desiredPhase === EnvironmentPhase.RUNNING && { lastStartedAt: createdAt }),
   };
   return create(EnvironmentSchema, {
     id: origin.id,

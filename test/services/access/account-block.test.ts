@@ -113,6 +113,7 @@ describe("blocking an account", () => {
     const waiting = await create(RUNNING);
     const idle = await create(STOPPED);
     const started = await create(STOPPED);
+    testStore.clock.now += 1;
     await services.environments.startEnvironment({ environmentId: started });
     expect((await block("left")).environmentsStopped).toBe(1);
     expect(await wanted(waiting)).toEqual([STOPPED, 2n]);

@@ -40,6 +40,7 @@ const stopsLeft = () => builderOf(made.store.reader).selectFrom("pending_stop").
 async function started(as = caller): Promise<string> {
   const { environment } = await environments(as).createEnvironment({ name: "e" });
   const environmentId = environment?.id ?? "";
+  made.clock.now += 1;
   await environments(as).startEnvironment({ environmentId });
   return environmentId;
 }
