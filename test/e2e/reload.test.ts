@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import tls from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
-import { post, reasonOf } from "../harness/call.ts";
+import { post } from "../harness/call.ts";
 import { makeCertificates } from "../harness/certificates.ts";
 import { startHostedRunner, startRegisteredRunner, stopRunners } from "../harness/runner-process.ts";
 import {
@@ -276,32 +276,5 @@ describe("issuers of machines' tokens", () => {
     write(other);
     serving.process.kill("SIGHUP");
     await until(exchange, (said) => said === NOT_NAMED);
-  });
-});
-
-describe("the first token", () => {
-  test("goes to the file that is named, which nobody else can read, and is not printed", async () => {
-    const file = join(temporaryFolder(), "token");
-    const fresh = await startHostedServer({
-      dataDir: join(temporaryFolder(), "data"),
-      args: ["--first-token-file", file],
-    });
-    const token = readFileSync(file, "utf8");
-    expect(token).toMatch(/^cr_pat_\w+\n$/);
-    expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(fresh.output()).toContain(`is in ${file}`);
-    expect(fresh.output() + fresh.logText()).not.toMatch(/cr_(pat|lnk)_/);
-    const identity = await post(fresh, "IdentityService/GetAuthenticatedIdentity", {}, token.trim());
-    expect([identity.status, reasonOf(identity)]).toEqual([200, undefined]);
-  });
-
-  test("never replaces a file: the start says how to get a token", async () => {
-    const file = join(temporaryFolder(), "token");
-    writeFileSync(file, "of somebody");
-    const dataDir = join(temporaryFolder(), "data");
-    await expect(startHostedServer({ dataDir, args: ["--first-token-file", file] })).rejects.toThrow(
-      /--first-token-file .* exists/,
-    );
-    expect(readFileSync(file, "utf8")).toBe("of somebody");
   });
 });
