@@ -3,7 +3,7 @@ import { sendRequest } from "../scm/host-request.ts";
 import type { ScmLimits } from "../scm/settings.ts";
 
 /** An issuer, and whether it may be at a non-public address. */
-export interface AskedIssuer {
+export interface IssuerAddress {
   readonly issuer: string;
   readonly allowPrivateAddresses: boolean;
 }
@@ -20,7 +20,7 @@ const LIMITS: ScmLimits = { timeoutMs: 10_000, responseBytes: 512 * 1_024, known
 const OK = 200;
 
 /** The keys of an issuer, or the reason why there are none. */
-interface Asked {
+interface KeyRequest {
   readonly at: number;
   readonly keys: Promise<JWTVerifyGetKey>;
   hasFailed: boolean;
@@ -33,12 +33,12 @@ interface Asked {
  *
  * @param now returns milliseconds since 1970 UTC
  */
-export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVerifyGetKey {
-  let last: Asked | undefined;
+export function createIssuerKeys(asked: IssuerAddress, now: () => number): JWTVerifyGetKey {
+  let last: KeyRequest | undefined;
   /** The newest request that has completed. */
-  let answered: Asked | undefined;
-  const ask = (): Asked => {
-    const next: Asked = { at: now(), keys: findKeys(asked), hasFailed: false };
+  let answered: KeyRequest | undefined;
+  const ask = (): KeyRequest => {
+    const next: KeyRequest = { at: now(), keys: findKeys(asked), hasFailed: false };
     next.keys.then(
       () => {
         answered = next;
@@ -50,7 +50,7 @@ export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVeri
     last = next;
     return next;
   };
-  const current = (): Asked => {
+  const current = (): KeyRequest => {
     // Cached keys are used even while a request runs or fails: anyone can cause requests by naming an unknown key.
     if (answered && now() - answered.at < KEYS_MS) return answered;
     if (!last || now() - last.at >= (last.hasFailed ? MIN_REFETCH_MS : KEYS_MS)) return ask();
@@ -75,7 +75,7 @@ export function createIssuerKeys(asked: AskedIssuer, now: () => number): JWTVeri
   };
 }
 
-async function findKeys(asked: AskedIssuer): Promise<JWTVerifyGetKey> {
+async function findKeys(asked: IssuerAddress): Promise<JWTVerifyGetKey> {
   const { createLocalJWKSet } = await import("jose");
   const { issuer } = asked;
   const discovered = await askFor(asked, `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
@@ -87,7 +87,7 @@ async function findKeys(asked: AskedIssuer): Promise<JWTVerifyGetKey> {
 }
 
 async function askFor(
-  { issuer, allowPrivateAddresses }: AskedIssuer,
+  { issuer, allowPrivateAddresses }: IssuerAddress,
   place: string,
 ): Promise<Readonly<Record<string, unknown>>> {
   const url = URL.parse(place);

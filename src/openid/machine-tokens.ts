@@ -4,10 +4,10 @@ import {
   ISSUER_SKEW_SECONDS,
   type MachineClaims,
 } from "../domain/identity/machine/machine-token.ts";
-import { type AskedIssuer, createIssuerKeys } from "./issuer-keys.ts";
+import { createIssuerKeys, type IssuerAddress } from "./issuer-keys.ts";
 
 /** An issuer in the settings. */
-export interface IssuerSettings extends AskedIssuer {
+export interface IssuerSettings extends IssuerAddress {
   readonly audiences: readonly string[];
   readonly maxSeconds: number;
   readonly mayOutlive: boolean;

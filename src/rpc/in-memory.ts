@@ -19,7 +19,7 @@ import { enveloped } from "./request/envelope.ts";
 import { type ParseElsewhere, parsedRequestKey, turnOf } from "./request/parsed-request.ts";
 import { LargeMessages, largeMessagesKey } from "./response/large-message.ts";
 import type { Route } from "./routes.ts";
-import { type StreamPlaces, streamPlacesKey } from "./stream/stream-places.ts";
+import { type StreamPositions, streamPositionsKey } from "./stream/stream-positions.ts";
 
 export interface InMemoryOptions {
   readonly routes: ReadonlyMap<string, Route>;
@@ -85,7 +85,7 @@ export interface JsonCall {
   readonly idempotencyKey?: string | undefined;
   readonly signal: AbortSignal;
   /** State of a stream; undefined for unary operations. */
-  readonly stream?: { readonly places: StreamPlaces; readonly large: LargeMessages };
+  readonly stream?: { readonly positions: StreamPositions; readonly large: LargeMessages };
 }
 
 /**
@@ -107,7 +107,7 @@ export function createJsonCalls(admission: Admission, parseElsewhere: ParseElsew
     if (stream) {
       contextValues
         .set(largeMessagesKey, stream.large)
-        .set(streamPlacesKey, stream.places)
+        .set(streamPositionsKey, stream.positions)
         .set(announcesStartKey, true);
     }
     const bytes = rejected ? call.json : await readJson(route, call, contextValues, parseElsewhere);

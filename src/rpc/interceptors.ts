@@ -10,7 +10,7 @@ import { lowerCaseIds } from "./request/lower-case-ids.ts";
 import { queryPagination } from "./request/query-pagination.ts";
 import { requireKnownFields } from "./request/unknown-fields.ts";
 import { outputLimit } from "./response/output-limit.ts";
-import { followPlaces } from "./stream/stream-places.ts";
+import { trackPositions } from "./stream/stream-positions.ts";
 
 export interface InterceptorOptions {
   readonly report: ReportFault;
@@ -32,7 +32,7 @@ export function createInterceptors(options: InterceptorOptions): readonly Interc
     errorInterceptor(options.report),
     outputLimit(options.draining),
     revokeStreams(options.revocationMonitor, options.streamSlots),
-    followPlaces,
+    trackPositions,
     queryPagination,
     requireKnownFields,
     lowerCaseIds,

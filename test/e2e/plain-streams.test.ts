@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { v7 } from "uuid";
 import { CONTRACT } from "../../src/rpc/routes.ts";
-import { hasPlaces } from "../../src/rpc/stream/stream-places.ts";
+import { isResumable } from "../../src/rpc/stream/stream-positions.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { fencedBlocks } from "../harness/fenced-blocks.ts";
 import { LONG_LEASES } from "../harness/lease.ts";
@@ -64,7 +64,7 @@ test("every stream of service.v1 that changes nothing is had without a client", 
   const streams = CONTRACT.filter(({ typeName }) => typeName.startsWith("service.v1.")).flatMap(
     ({ methods }) => methods.filter(({ methodKind }) => methodKind === "server_streaming"),
   );
-  expect(streams.filter((method) => !hasPlaces(method))).toEqual([]);
+  expect(streams.filter((method) => !isResumable(method))).toEqual([]);
   expect(streams).toHaveLength(3);
 });
 
@@ -151,7 +151,7 @@ describe.each<[PlainForm, "GET" | "POST"]>([
       body.stepIndex,
       Buffer.from(body.data, "base64").toString(),
     ];
-    const placeOf = ({ id, body }: PlainMessage) =>
+    const positionOf = ({ id, body }: PlainMessage) =>
       id ??
       `${body.attempt}.${body.stepIndex}.${Number(body.offset) + Buffer.from(body.data, "base64").length}`;
     const resume = (last: PlainMessage | undefined, more: object = {}) =>
@@ -159,14 +159,14 @@ describe.each<[PlainForm, "GET" | "POST"]>([
         form,
         method,
         message: { ...message, ...more },
-        headers: { "last-event-id": last ? placeOf(last) : "" },
+        headers: { "last-event-id": last ? positionOf(last) : "" },
       });
     await report(work, [0, 0, "abc"]);
     await report(work, [0, 3, "def"], [1, 0, "ghi"]);
     const first = await open(LOGS, { form, method, message });
     const [piece] = await first.take(1);
     first.cut();
-    expect(piece && placeOf(piece)).toBe("1.0.3");
+    expect(piece && positionOf(piece)).toBe("1.0.3");
     const second = await resume(piece);
     const more = await second.take(2);
     second.cut();

@@ -20,7 +20,7 @@ import {
   EventDeliveryVerdict,
 } from "#gen/service/v1/event_subscription_pb.js";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
-import { askedText } from "../../src/domain/approval/approval.ts";
+import { approvalContent } from "../../src/domain/approval/approval.ts";
 import { stepsOf } from "../../src/domain/workflow/execution/workflow-action.ts";
 import { workflowError } from "../../src/domain/workflow/execution/workflow-error.ts";
 import {
@@ -543,7 +543,7 @@ function workflowOver(projectIds: readonly string[]): object {
 }
 
 /** What the approvals of the world ask for. */
-export const ASKED = askedText({
+export const ASKED = approvalContent({
   case: "toolCall",
   value: create(ApprovalToolCallSchema, {
     title: "Run the tests",

@@ -13,7 +13,7 @@ import type { ReachableServer } from "./server.ts";
 import { until } from "./until.ts";
 
 type Body = Answer["body"];
-type Place = Pick<ReachableServer, "url" | "token">;
+type ServerEndpoint = Pick<ReachableServer, "url" | "token">;
 
 /** One input that the scripted agent received, as it recorded it before acknowledging it. */
 export interface ReceivedInput {
@@ -63,19 +63,19 @@ export interface Conversation {
 }
 
 /** Starts an execution of the default agent. */
-export async function startConversation(place: Place, request: object = {}): Promise<Conversation> {
-  const { agentExecutionId } = await succeeded(post(place, "AgentService/StartAgent", request));
-  return conversationOf(place, agentExecutionId);
+export async function startConversation(server: ServerEndpoint, request: object = {}): Promise<Conversation> {
+  const { agentExecutionId } = await succeeded(post(server, "AgentService/StartAgent", request));
+  return conversationOf(server, agentExecutionId);
 }
 
 /**
  * Returns the conversation of an execution.
  *
- * @param place the current server, which the test may replace
+ * @param server the current server, which the test may replace
  */
-export function conversationOf(place: Place, id: string): Conversation {
+export function conversationOf(server: ServerEndpoint, id: string): Conversation {
   const call = (operation: string, body: object = {}): Promise<Body> =>
-    succeeded(post(place, `AgentService/${operation}`, { agentExecutionId: id, ...body }));
+    succeeded(post(server, `AgentService/${operation}`, { agentExecutionId: id, ...body }));
   const get = async () => (await call("GetAgentExecution")).agentExecution;
   const send = async (input: object, more: object = {}) => {
     await call("SendToAgentExecution", { ...input, ...more });
@@ -90,7 +90,7 @@ export function conversationOf(place: Place, id: string): Conversation {
       if (token === "") return all;
     }
   };
-  const blocks = collectBlocks(place, id);
+  const blocks = collectBlocks(server, id);
   const output = () => blocks.map(textOf);
   const missingBlocks = async () => {
     const { lastSequence } = await call("ListAgentOutputBlocks", { pagination: { pageSize: 1 } });
@@ -143,14 +143,14 @@ export function conversationOf(place: Place, id: string): Conversation {
  * Reads the blocks of an execution in the background, from whichever server is current, until the
  * tests of the file are over.
  */
-function collectBlocks(place: Place, agentExecutionId: string): AgentOutputBlock[] {
+function collectBlocks(server: ServerEndpoint, agentExecutionId: string): AgentOutputBlock[] {
   const blocks: AgentOutputBlock[] = [];
   const { signal } = closed;
   const read = async () => {
-    const transport = createConnectTransport({ baseUrl: `${place.url}/api`, httpVersion: "1.1" });
+    const transport = createConnectTransport({ baseUrl: `${server.url}/api`, httpVersion: "1.1" });
     const news = createClient(AgentService, transport).watchAgentExecution(
       { agentExecutionId, afterSequence: blocks.at(-1)?.sequence ?? 0n },
-      { headers: { authorization: `Bearer ${place.token}` }, signal },
+      { headers: { authorization: `Bearer ${server.token}` }, signal },
     );
     let hasStopped = false;
     for await (const { news: each } of news) {

@@ -4,14 +4,14 @@ import type { ReachableServer } from "./server.ts";
 import { until } from "./until.ts";
 
 type Body = Answer["body"];
-type Place = Pick<ReachableServer, "url" | "token">;
+type ServerEndpoint = Pick<ReachableServer, "url" | "token">;
 
 /** Returns the organization's approvals in these states; all without any. */
-export const approvals = async (server: Place, ...states: string[]): Promise<Body[]> =>
+export const approvals = async (server: ServerEndpoint, ...states: string[]): Promise<Body[]> =>
   (await succeeded(post(server, "ApprovalService/ListApprovals", { filter: { states } }))).approvals;
 
 /** Decides an approval, which is approved unless `more` says otherwise. */
-export const decide = (server: Place, { id, digest }: Body, more: object = {}): Promise<Body> =>
+export const decide = (server: ServerEndpoint, { id, digest }: Body, more: object = {}): Promise<Body> =>
   succeeded(
     post(server, "ApprovalService/DecideApproval", {
       ...{ approvalId: id, digest, decision: "DECISION_APPROVE" },
@@ -20,7 +20,7 @@ export const decide = (server: Place, { id, digest }: Body, more: object = {}): 
   );
 
 /** Returns the approval that waits, once there is exactly one. */
-export async function onlyPending(server: Place): Promise<Body> {
+export async function onlyPending(server: ServerEndpoint): Promise<Body> {
   const [approval] = await until(
     () => approvals(server, "APPROVAL_STATE_PENDING"),
     (all) => all.length === 1,

@@ -223,7 +223,7 @@ test("a workspace that was root's is given to the work", async () => {
   const isolation = await bubblewrap();
   const { workspace } = await enter(isolation);
   writeFileSync(join(workspace.tree, "of-root"), "1\n", { mode: 0o600 });
-  await isolation.handOver([workspace.tree]);
+  await isolation.chown([workspace.tree]);
   const run = await isolation.enter(workspace, []);
   const result = await run({ ...words, program: "rm", args: ["of-root"], folder: workspace.tree });
   expect(result.exit).toBe(0);

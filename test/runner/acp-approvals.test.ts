@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import type { RequestApprovalRequest } from "#gen/runner/v1/agent_work_service_pb.js";
 import { ApprovalState as Approval } from "#gen/service/v1/approval_pb.js";
-import { askedText } from "../../src/domain/approval/approval.ts";
+import { approvalContent } from "../../src/domain/approval/approval.ts";
 import type { RunningAgent } from "../harness/fake-agent-service.ts";
 import { countWaits } from "../harness/running-agents.ts";
 import { blocksOf, call, scriptedAcpAgents, update } from "../harness/scripted-acp-agent.ts";
@@ -15,7 +15,7 @@ type Asked = RequestApprovalRequest;
 const inputOf = ({ request }: Asked) => (request.case === "toolCall" ? JSON.parse(request.value.input) : {});
 const digestOfAsked = ({ request }: Asked) => {
   if (request.case === undefined) throw new Error("nothing is asked for");
-  return createHash("sha256").update(askedText(request).requestJson).digest("hex");
+  return createHash("sha256").update(approvalContent(request).requestJson).digest("hex");
 };
 
 describe("permissions", () => {

@@ -1,16 +1,16 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "@jest/globals";
 import { type Store, SYSTEM, type WriteTransaction } from "../../src/store/store.ts";
+import { listenToOwnCommits } from "../harness/own-commits.ts";
 import { stopAll } from "../harness/server.ts";
-import { toldBy } from "../harness/told-commits.ts";
 import { ONE, openWithOrganizations } from "./made-up-changes.ts";
 
 let store: Store;
-let told: ReturnType<typeof toldBy>;
+let told: ReturnType<typeof listenToOwnCommits>;
 let changed: string[];
 
 beforeEach(async () => {
   ({ store } = await openWithOrganizations());
-  told = toldBy(store);
+  told = listenToOwnCommits(store);
   changed = [];
 });
 afterEach(() => store.close());

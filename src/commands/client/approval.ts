@@ -71,7 +71,7 @@ export async function getApproval(access: ServerAccess, approvalId: string): Pro
 }
 
 /** A decision and its approval. */
-export interface GivenDecision {
+export interface DecisionArguments {
   readonly approved: boolean;
   /** Digest of the reviewed request; undefined to read the approval and decide its current request. */
   readonly digest: string | undefined;
@@ -89,7 +89,7 @@ export interface GivenDecision {
 export async function decideApproval(
   access: ServerAccess,
   approvalId: string,
-  { approved, digest, option = "", answer = "", reason = "" }: GivenDecision,
+  { approved, digest, option = "", answer = "", reason = "" }: DecisionArguments,
 ): Promise<Approval> {
   const request = {
     approvalId,

@@ -26,7 +26,7 @@ import { jsonText, printable } from "./printable.ts";
 import type { ServerAccess } from "./server-access.ts";
 
 /** The content of a review from the command line. */
-export interface GivenReview {
+export interface ReviewArguments {
   /** Places such as `src/a.ts:3-5`, each followed by the comment about it. */
   readonly comments: readonly string[];
   readonly summary: string | undefined;
@@ -42,7 +42,7 @@ export interface GivenReview {
 export async function sendReview(
   access: ServerAccess,
   agentExecutionId: string,
-  { comments, summary, from }: GivenReview,
+  { comments, summary, from }: ReviewArguments,
 ): Promise<string> {
   const given = from === undefined ? create(AgentReviewSchema) : await reviewOf(from);
   given.comments.push(...commentsOf(comments));

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import type { Approval } from "#gen/service/v1/approval_pb.js";
-import type { ApprovalFilter, GivenDecision, StateName } from "../client/approval.ts";
+import type { ApprovalFilter, DecisionArguments, StateName } from "../client/approval.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
 import { widthOf } from "../terminal/terminal-width.ts";
@@ -20,7 +20,7 @@ type ListFlags = ClientFlags &
     readonly run?: readonly string[];
     readonly workflowExecution?: readonly string[];
   };
-type DecisionFlags = ClientFlags & Json & Partial<Omit<GivenDecision, "approved">>;
+type DecisionFlags = ClientFlags & Json & Partial<Omit<DecisionArguments, "approved">>;
 
 /** Declares `chartroom approval ...`. */
 export function declareApproval(program: Command, terminal: Terminal): void {
@@ -135,7 +135,7 @@ function decisionOptions(command: Command, approved: boolean): Command {
   return approved ? command.option("--answer <json>", "answer to a question, as a JSON object") : command;
 }
 
-function decisionOf({ digest, option, answer, reason }: DecisionFlags, approved: boolean): GivenDecision {
+function decisionOf({ digest, option, answer, reason }: DecisionFlags, approved: boolean): DecisionArguments {
   return { approved, digest, option, answer, reason };
 }
 

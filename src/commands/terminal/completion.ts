@@ -45,7 +45,7 @@ export function complete(program: Command, words: readonly string[]): Completion
 const NONE: Completion = { words: [], fallback: "none" };
 
 /** Where the words of a command line lead. */
-interface Place {
+interface CommandPosition {
   readonly command: Command;
   /** The option whose value is next. */
   readonly option: Option | undefined;
@@ -56,7 +56,7 @@ interface Place {
   readonly areOptionsOver: boolean;
 }
 
-function read(program: Command, words: readonly string[]): Place {
+function read(program: Command, words: readonly string[]): CommandPosition {
   let [command, position, isHelp, areOptionsOver] = [program, 0, false, false];
   let option: Option | undefined;
   for (const word of words) {

@@ -37,14 +37,14 @@ export const DEFAULT_LIFETIME_MS = 86_400_000;
 const MAX_TITLE_CHARACTERS = 512;
 
 /** What is asked for: a tool call, a question, a step or a push. */
-export type Asked =
+export type RequestedApproval =
   | { readonly case: "toolCall"; readonly value: ApprovalToolCall }
   | { readonly case: "question"; readonly value: ApprovalQuestion }
   | { readonly case: "step"; readonly value: ApprovalStep }
   | { readonly case: "push"; readonly value: ApprovalPush };
 
 /** What is asked for, in the form that is stored and decided. */
-export interface AskedText {
+export interface ApprovalContent {
   readonly kind: Kind;
   readonly title: string;
   /** Canonical JSON. */
@@ -52,7 +52,7 @@ export interface AskedText {
 }
 
 /** Returns what is asked for in the form that is stored and decided. */
-export function askedText(asked: Asked): AskedText {
+export function approvalContent(asked: RequestedApproval): ApprovalContent {
   switch (asked.case) {
     case "toolCall": {
       const requestJson = canonicalJson(toJson(ApprovalToolCallSchema, asked.value));
@@ -86,7 +86,7 @@ export type Asker = Omit<Approval_Asker, "$typeName" | "$unknown" | "environment
 };
 
 /** The values that a new approval is created from. */
-export interface ApprovalTemplate extends AskedText {
+export interface ApprovalTemplate extends ApprovalContent {
   readonly id: string;
   /** SHA-256 of `requestJson`. */
   readonly digest: string;

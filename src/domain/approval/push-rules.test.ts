@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { ApprovalKind, ApprovalPushSchema } from "#gen/service/v1/approval_pb.js";
-import { askedText } from "./approval.ts";
+import { approvalContent } from "./approval.ts";
 import { decidePush, matchesBranch, type PushRule } from "./push-rules.ts";
 
 const push = (branch: string, isForced = false) => ({ branch, defaultBranch: "main", isForced });
@@ -104,7 +104,7 @@ describe("what an approval covers", () => {
     pullRequest: { title: "Add b", body: "It was missing.", base: "main", draft: false },
   };
   const textOf = (value: MessageInitShape<typeof ApprovalPushSchema>) =>
-    askedText({ case: "push", value: create(ApprovalPushSchema, value) });
+    approvalContent({ case: "push", value: create(ApprovalPushSchema, value) });
 
   test("is canonical JSON, with a title in a line", () => {
     expect(textOf(content)).toEqual({

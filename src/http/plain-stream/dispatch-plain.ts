@@ -7,7 +7,7 @@ import type { ParseElsewhere } from "../../rpc/request/parsed-request.ts";
 import { LargeMessages, largeMessagesKey } from "../../rpc/response/large-message.ts";
 import type { Route } from "../../rpc/routes.ts";
 import { messageInQuery } from "../../rpc/stream/query-message.ts";
-import { StreamPlaces, streamPlacesKey } from "../../rpc/stream/stream-places.ts";
+import { StreamPositions, streamPositionsKey } from "../../rpc/stream/stream-positions.ts";
 import { streamBegunKey } from "../../services/call/call.ts";
 import { announcesStartKey } from "../../services/call/plain-stream.ts";
 import type { BodyHold } from "../body/body-budget.ts";
@@ -16,7 +16,7 @@ import { messageForm } from "../body/request-messages.ts";
 import type { HttpRequest, HttpResponse } from "../connection/listener.ts";
 import { contentLengthOf, runRoute } from "../dispatch/run-route.ts";
 import { PlainOutput } from "./plain-output.ts";
-import { asPost, asStream, inEnvelope, type PlainForm, resumedPlace } from "./plain-request.ts";
+import { asPost, asStream, inEnvelope, type PlainForm, resumedPosition } from "./plain-request.ts";
 
 export interface PlainOptions {
   readonly parseElsewhere: ParseElsewhere;
@@ -52,11 +52,11 @@ export async function dispatchPlain(
   const requestForm = messageForm(req);
   asStream(req);
   const output = new PlainOutput(res, form, record.output);
-  const places = new StreamPlaces(resumedPlace(req));
+  const positions = new StreamPositions(resumedPosition(req));
   const large = new LargeMessages();
   values
     .set(largeMessagesKey, large)
-    .set(streamPlacesKey, places)
+    .set(streamPositionsKey, positions)
     .set(announcesStartKey, true)
     .set(streamBegunKey, () => output.begin());
   const response = await runRoute(
@@ -66,7 +66,7 @@ export async function dispatchPlain(
     res,
     record,
   );
-  return output.write(completeError(response, record, options.report), places, large);
+  return output.write(completeError(response, record, options.report), positions, large);
 }
 
 async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array, void> {

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "@jest/globals";
 import { enveloped } from "../../rpc/request/envelope.ts";
 import { LargeMessages } from "../../rpc/response/large-message.ts";
-import { StreamPlaces } from "../../rpc/stream/stream-places.ts";
+import { StreamPositions } from "../../rpc/stream/stream-positions.ts";
 import { PlainOutput } from "./plain-output.ts";
 import type { PlainForm } from "./plain-request.ts";
 
@@ -31,7 +31,7 @@ function account() {
 /** Writes a stream whose messages the test sends, and reads it until a text has arrived. */
 async function exchange(form: PlainForm, beatMs: number) {
   const output = account();
-  const places = new StreamPlaces(undefined);
+  const positions = new StreamPositions(undefined);
   const waiting: PromiseWithResolvers<Uint8Array | undefined>[] = [];
   let asked = Promise.withResolvers<void>();
   async function* body() {
@@ -47,7 +47,7 @@ async function exchange(form: PlainForm, beatMs: number) {
   const server = createServer((_, res) => {
     const plain = new PlainOutput(res, form, output, beatMs);
     plain.begin();
-    void plain.write({ status: 200, body: body() }, places, new LargeMessages());
+    void plain.write({ status: 200, body: body() }, positions, new LargeMessages());
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -65,10 +65,10 @@ async function exchange(form: PlainForm, beatMs: number) {
     async until(expected: string) {
       while (!text.includes(expected)) await once(res, "more");
     },
-    async send(chunk: Uint8Array, place = "") {
+    async send(chunk: Uint8Array, position = "") {
       await asked.promise;
       asked = Promise.withResolvers();
-      places.put(place);
+      positions.put(position);
       waiting.shift()?.resolve(chunk);
     },
     async end(last = END) {

@@ -5,7 +5,7 @@ import type { OutputAccount } from "../../rpc/access/call-record.ts";
 import { ENVELOPE_BYTES } from "../../rpc/request/envelope.ts";
 import { JSON_OPTIONS } from "../../rpc/request/json-options.ts";
 import { type EncodedMessage, encodeLarge, type LargeMessages } from "../../rpc/response/large-message.ts";
-import type { StreamPlaces } from "../../rpc/stream/stream-places.ts";
+import type { StreamPositions } from "../../rpc/stream/stream-positions.ts";
 import { inTurns } from "../../rpc/turns.ts";
 import { isGone } from "../../unary/unary-call.ts";
 import { piecesOf, writePieces } from "../../unary/write-pieces.ts";
@@ -18,7 +18,7 @@ const BEAT_MS = 15_000;
 /** The texts that a form writes around messages. The JSON of a message has no line break, so it is one line. */
 interface Writing {
   readonly beat: string;
-  message(place: string): readonly [before: string, after: string];
+  message(position: string): readonly [before: string, after: string];
   failure(error: string): string;
   readonly end: string;
 }
@@ -32,7 +32,7 @@ const WRITINGS: Readonly<Record<PlainForm, Writing>> = {
   },
   "text/event-stream": {
     beat: ":\n\n",
-    message: (place) => [`id: ${place}\ndata: `, "\n\n"],
+    message: (position) => [`id: ${position}\ndata: `, "\n\n"],
     // Not `error`: browsers use that name for lost connections.
     failure: (error) => `event: failure\ndata: ${error}\n\n`,
     end: "event: end\ndata: {}\n\n",
@@ -81,7 +81,7 @@ export class PlainOutput {
    */
   async write(
     { body }: UniversalServerResponse,
-    places: StreamPlaces,
+    positions: StreamPositions,
     large: LargeMessages,
   ): Promise<ConnectError | undefined> {
     const writing = WRITINGS[this.#form];
@@ -99,7 +99,7 @@ export class PlainOutput {
       this.begin();
       const left = large.take();
       const message = left ? await encodeLarge(left, false) : { lengthBytes: data.length, pieces: [data] };
-      if (!(await this.#sendMessage(message, writing.message(places.take())))) return undefined;
+      if (!(await this.#sendMessage(message, writing.message(positions.take())))) return undefined;
     }
     await this.#last;
     clearTimeout(this.#beats);

@@ -1,7 +1,7 @@
 import { contentTypeStreamJson, contentTypeUnaryJson } from "@connectrpc/connect/protocol-connect";
 import { enveloped } from "../../rpc/request/envelope.ts";
 import type { Route } from "../../rpc/routes.ts";
-import { hasPlaces } from "../../rpc/stream/stream-places.ts";
+import { isResumable } from "../../rpc/stream/stream-positions.ts";
 import type { HttpRequest } from "../connection/listener.ts";
 
 /** The media types of a stream for programs without a Connect or gRPC client. */
@@ -17,7 +17,7 @@ const JSON_BODY = /^application\/json\s*(;|$)/i;
  */
 export function plainFormOf(req: HttpRequest, route: Route | undefined): PlainForm | undefined {
   const method = route?.handle.method;
-  if (method?.methodKind !== "server_streaming" || !hasPlaces(method)) return undefined;
+  if (method?.methodKind !== "server_streaming" || !isResumable(method)) return undefined;
   const isAsked = req.method === "GET" || (req.method === "POST" && isJson(req));
   return isAsked ? preferred(req.headers.accept ?? "") : undefined;
 }
@@ -69,7 +69,7 @@ export async function* inEnvelope(messages: AsyncIterable<Uint8Array>): AsyncGen
 }
 
 /** Returns the event id after which to resume (HTML, server-sent events); undefined to start as the request says. */
-export function resumedPlace({ headers }: HttpRequest): string | undefined {
-  const place = headers["last-event-id"];
-  return typeof place === "string" && place !== "" ? place : undefined;
+export function resumedPosition({ headers }: HttpRequest): string | undefined {
+  const position = headers["last-event-id"];
+  return typeof position === "string" && position !== "" ? position : undefined;
 }

@@ -7,7 +7,7 @@ import { permissionOf } from "../../domain/identity/permissions.ts";
 import { callerKey, operationOf } from "../../services/call/call.ts";
 import { writeConnectError } from "../error/error.ts";
 import type { Route } from "../routes.ts";
-import { hasPlaces } from "../stream/stream-places.ts";
+import { isResumable } from "../stream/stream-positions.ts";
 
 /** Advice for clients that want a stream without its protocols. */
 const PLAIN = "or send application/json and the header Accept: text/event-stream or application/x-ndjson, ";
@@ -44,7 +44,7 @@ export function routingError(
     return { error, status: 404, header: {} };
   }
   if (method !== "POST") {
-    const also = hasPlaces(route.handle.method)
+    const also = isResumable(route.handle.method)
       ? ", and streams also with GET and the header Accept: text/event-stream or application/x-ndjson"
       : "";
     const message = `operations are called with POST${also}`;
@@ -57,7 +57,7 @@ export function routingError(
     const allowed = isStream ? contentTypeStreamJson : contentTypeUnaryJson;
     const message = isStream
       ? `${route.handle.method.name} streams: send ${allowed}, each message behind five bytes that give its length, ` +
-        `${hasPlaces(route.handle.method) ? PLAIN : ""}or call it with a generated client; docs/clients.md shows both`
+        `${isResumable(route.handle.method) ? PLAIN : ""}or call it with a generated client; docs/clients.md shows both`
       : `the content type is not one that the operation takes; send ${allowed}`;
     const error = writeConnectError(ErrorReason.TRANSPORT_UNSUPPORTED, message, { allowed });
     return { error, status: 415, header: { "accept-post": allowed } };

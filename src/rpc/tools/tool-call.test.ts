@@ -16,7 +16,7 @@ test("a message of a stream that has no room even with its texts cut keeps nobod
   const texts = Array.from({ length: 2_000 }, () => "x".repeat(100));
   const callTool = createToolCalls({
     async callJson(_, { stream }) {
-      stream?.places.put("5");
+      stream?.positions.put("5");
       const header = new Headers({ "content-type": "application/connect+json" });
       async function* body() {
         yield message({ operation: "RESOURCE_OPERATION_CREATE", texts });

@@ -9,7 +9,7 @@ import { isIdempotencyKey } from "../idempotency-key.ts";
 import type { CallJson } from "../in-memory.ts";
 import { LargeMessages } from "../response/large-message.ts";
 import { waitForOutputSpace } from "../response/output-limit.ts";
-import { StreamPlaces } from "../stream/stream-places.ts";
+import { StreamPositions } from "../stream/stream-positions.ts";
 import { errorResult, resultOf, type ToolResult } from "./tool-result.ts";
 import { DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS } from "./tool-schema.ts";
 import { collectStream } from "./tool-stream.ts";
@@ -94,7 +94,7 @@ async function collect(
   }
   const enough = new AbortController();
   const stream = {
-    places: new StreamPlaces(after === "" ? undefined : after, "after"),
+    positions: new StreamPositions(after === "" ? undefined : after, "after"),
     large: new LargeMessages(),
   };
   record.operation = tool.route.operation;
@@ -120,7 +120,7 @@ async function collect(
     const { error, ...answer } = collected;
     if (error && collected.messages.length === 0) throw error;
     // What came before the stream broke off is worth more than why it did: the next call tells. A message that has no
-    // room is cut like the answer of a change: as an error it would hide the place behind it, and be sent again with every call.
+    // room is cut like the answer of a change: as an error it would hide the position after it, and be sent again with every call.
     return resultOf(answer, { isReadOnly: false });
   } finally {
     enough.abort();

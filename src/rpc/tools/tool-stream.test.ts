@@ -1,7 +1,7 @@
 import { describe, expect, test } from "@jest/globals";
 import { enveloped } from "../request/envelope.ts";
 import { LargeMessages } from "../response/large-message.ts";
-import { StreamPlaces } from "../stream/stream-places.ts";
+import { StreamPositions } from "../stream/stream-positions.ts";
 import { MAX_RESULT_BYTES } from "./tool-result.ts";
 import { collectStream } from "./tool-stream.ts";
 
@@ -15,12 +15,12 @@ const START = "RESOURCE_OPERATION_UNSPECIFIED";
 const END = enveloped(Buffer.from("{}"), 2);
 const FAILED = enveloped(Buffer.from('{"error":{"code":"unavailable","message":"later"}}'), 2);
 
-/** A stream that sends messages with their places, and then hangs until it is left. */
-function stream(messages: readonly (readonly [place: string, chunk: Uint8Array])[]) {
-  const places = new StreamPlaces(undefined);
+/** A stream that sends messages with their positions, and then hangs until it is left. */
+function stream(messages: readonly (readonly [position: string, chunk: Uint8Array])[]) {
+  const positions = new StreamPositions(undefined);
   async function* body() {
-    for (const [place, chunk] of messages) {
-      if (place !== "") places.put(place);
+    for (const [position, chunk] of messages) {
+      if (position !== "") positions.put(position);
       yield chunk;
     }
     if (messages.at(-1)?.[0] !== "") await new Promise(() => {});
@@ -28,7 +28,7 @@ function stream(messages: readonly (readonly [place: string, chunk: Uint8Array])
   const large = new LargeMessages();
   const collect = (more: object = {}) =>
     collectStream(body(), {
-      ...{ places, large, operation: EVENTS, after: undefined, waitMs: FAR_MS, settleMs: 1 },
+      ...{ positions, large, operation: EVENTS, after: undefined, waitMs: FAR_MS, settleMs: 1 },
       signal: new AbortController().signal,
       ...more,
     });
@@ -51,7 +51,7 @@ describe("what a stream sends for a while", () => {
     expect(await collect({ waitMs: 1 })).toEqual({ messages: [event(4, START)], next: "4", ended: false });
   });
 
-  test("is nothing when nothing comes behind where it resumes, and that place stays", async () => {
+  test("is nothing when nothing comes behind where it resumes, and that position stays", async () => {
     const { collect } = stream([]);
     expect(await collect({ waitMs: 1, after: "9" })).toEqual({ messages: [], next: "9", ended: false });
   });

@@ -2,7 +2,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { endStreamFlag, endStreamFromJson } from "@connectrpc/connect/protocol-connect";
 import { ENVELOPE_BYTES } from "../request/envelope.ts";
 import type { LargeMessages } from "../response/large-message.ts";
-import type { StreamPlaces } from "../stream/stream-places.ts";
+import type { StreamPositions } from "../stream/stream-positions.ts";
 import { MAX_RESULT_BYTES } from "./tool-result.ts";
 import { MAX_WAIT_SECONDS } from "./tool-schema.ts";
 
@@ -15,7 +15,7 @@ const MAX_MESSAGES_BYTES = MAX_RESULT_BYTES - 4_096;
 /** Messages that were collected from a stream for a limited time. */
 export interface Collected {
   readonly messages: readonly object[];
-  /** The place behind the last message, after which the stream goes on; empty where it has not begun. */
+  /** The position of the last message, after which a next call continues; empty before the first message. */
   readonly next: string;
   /** True when the stream ended: nothing more will come. */
   readonly ended: boolean;
@@ -24,7 +24,7 @@ export interface Collected {
 }
 
 export interface CollectOptions {
-  readonly places: StreamPlaces;
+  readonly positions: StreamPositions;
   /** The messages that the protocol layer leaves out: no result has room for them. */
   readonly large: LargeMessages;
   /** The full name of the operation. */
@@ -40,13 +40,13 @@ export interface CollectOptions {
 
 /**
  * Collects the messages of a stream until something new has come and then nothing more for a moment, the time is over,
- * the stream has ended, or no more has room. What is left has its place behind `next`.
+ * the stream has ended, or the answer is full. A call that continues after `next` receives the rest.
  *
  * @param body the stream in the Connect protocol's form for JSON, each chunk one envelope
  */
 export async function collectStream(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { places, large, operation, after = "", waitMs, signal, settleMs = SETTLE_MS }: CollectOptions,
+  { positions, large, operation, after = "", waitMs, signal, settleMs = SETTLE_MS }: CollectOptions,
 ): Promise<Collected> {
   const present = PRESENTATIONS[operation] ?? AS_IT_IS;
   const over = Promise.withResolvers<undefined>();
@@ -70,14 +70,14 @@ export async function collectStream(
         const { error } = endStreamFromJson(data);
         return error ? { messages, next, ended: false, error } : { messages, next, ended: true };
       }
-      const place = places.take();
+      const position = positions.take();
       const message = large.take()
         ? TOO_LARGE
         : present.message(JSON.parse(Buffer.from(data).toString("utf8")));
       bytes += Buffer.byteLength(JSON.stringify(message)) + 1;
       if (bytes > MAX_MESSAGES_BYTES && messages.length > 0) return { messages, next, ended: false };
       messages.push(message);
-      next = place || next;
+      next = position || next;
       const isNews = present.isNews(message, messages.length - 1);
       if (!isNews && !(tellsStart && messages.length === 1)) continue;
       clearTimeout(timer);
@@ -112,7 +112,7 @@ interface Presentation {
   /** True if a stream that resumes nothing begins with its position. */
   readonly tellsStart?: boolean;
   message(json: Json): object;
-  /** @param index place of the message in the answer */
+  /** @param index position of the message in the answer */
   isNews(message: Json, index: number): boolean;
 }
 

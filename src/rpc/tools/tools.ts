@@ -5,7 +5,7 @@ import type { Caller } from "../../domain/identity/caller.ts";
 import { authorize } from "../access/authorization.ts";
 import { writeConnectError } from "../error/error.ts";
 import type { Route } from "../routes.ts";
-import { hasPlaces } from "../stream/stream-places.ts";
+import { isResumable } from "../stream/stream-positions.ts";
 import { type ToolDocument, type ToolSchema, toolSchema } from "./tool-schema.ts";
 
 /** An operation as a tool for programs that follow a model. */
@@ -131,7 +131,7 @@ export class Tools {
 
   #canBeTool(operation: string): boolean {
     const method = this.#routes.get(`/${operation}`)?.handle.method;
-    return method !== undefined && (method.methodKind === "unary" || hasPlaces(method));
+    return method !== undefined && (method.methodKind === "unary" || isResumable(method));
   }
 
   #namedTool(operation: string): Tool {

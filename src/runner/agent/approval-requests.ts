@@ -9,7 +9,7 @@ import {
   ApprovalToolCallSchema,
   ApprovalState as State,
 } from "#gen/service/v1/approval_pb.js";
-import { askedText, optionFor } from "../../domain/approval/approval.ts";
+import { approvalContent, optionFor } from "../../domain/approval/approval.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { truncate } from "./agent-block.ts";
 
@@ -173,7 +173,7 @@ const REPLACED: ApprovalAnswer = {
 export function digestOf(asked: ApprovalRequest): string {
   const { request } = withShortTitle(asked);
   if (request?.case === undefined) throw new Error("a request for an approval asks for nothing");
-  const text = askedText(
+  const text = approvalContent(
     request.case === "toolCall"
       ? { case: "toolCall", value: create(ApprovalToolCallSchema, request.value) }
       : { case: "question", value: create(ApprovalQuestionSchema, request.value) },

@@ -12,8 +12,8 @@ import { Turns } from "./agent-turns.ts";
 import { type ApprovalRequest, ApprovalRequests } from "./approval-requests.ts";
 import { LineReader, type OutputLine } from "./line-reader.ts";
 import { InvalidAgentLine, isObject } from "./line-values.ts";
-import { MaskedWords } from "./masked-words.ts";
 import { type RunningAgent, StderrTail } from "./running-agent.ts";
+import { StreamedTextMask } from "./streamed-text-mask.ts";
 import { SubagentManager } from "./subagent-manager.ts";
 
 /** A longer line is invalid. */
@@ -52,7 +52,7 @@ class JsonConversation {
   readonly #subagents: SubagentManager;
   readonly #approvals: ApprovalRequests;
   readonly #stderr: StderrTail;
-  readonly #words: MaskedWords;
+  readonly #text: StreamedTextMask;
   readonly #lines = new LineReader(MAX_LINE_BYTES);
   readonly #stdin = Promise.withResolvers<Writable>();
   /** Aborted when the agent receives no more input. */
@@ -68,7 +68,7 @@ class JsonConversation {
   constructor(agent: RunningAgent) {
     this.#agent = agent;
     this.#stderr = new StderrTail(agent.assignment.secrets);
-    this.#words = new MaskedWords(agent.assignment.secrets, (block) => this.#report(block));
+    this.#text = new StreamedTextMask(agent.assignment.secrets, (block) => this.#report(block));
     this.#approvals = new ApprovalRequests(agent.assignment.lease);
     this.#subagents = new SubagentManager(agent.assignment.lease, agent.facts, (line) =>
       this.#writeLine(line),
@@ -88,7 +88,7 @@ class JsonConversation {
     }
     const rest = this.#lines.end();
     if (rest) await this.#handleLine(rest);
-    this.#words.end();
+    this.#text.end();
     await report.flush();
     await sending;
     signal.throwIfAborted();
@@ -167,7 +167,7 @@ class JsonConversation {
     const { secrets } = this.#agent.assignment;
     try {
       const line = parseJson(text);
-      // MaskedWords masks words, since a secret may span several lines.
+      // StreamedTextMask masks text, since a secret may span several lines.
       return parseAgentMessage(isWords(line) ? line : secrets.maskJson(line));
     } catch (error) {
       const shown = truncate(secrets.maskText(text), MAX_SHOWN_CHARACTERS);
@@ -221,7 +221,7 @@ class JsonConversation {
 
   #endTurn({ interests }: Extract<AgentMessage, { kind: "turn-done" }>): void {
     const { report } = this.#agent;
-    this.#words.end();
+    this.#text.end();
     // Only a running agent can start to wait for other events, for example after a restart.
     if (!this.#turns.isOpen && interests.length > 0) report.setState(State.RUNNING);
     const next = this.#turns.end();
@@ -237,8 +237,8 @@ class JsonConversation {
   }
 
   #addBlock(block: BlockContent): void {
-    if (this.#words.take(block)) return;
-    this.#words.end();
+    if (this.#text.take(block)) return;
+    this.#text.end();
     this.#report(block);
   }
 

@@ -22,7 +22,7 @@ import { sandboxedCommand } from "./sandboxed-command.ts";
 import type { SystemView } from "./system-view.ts";
 import { isInside, isVisible } from "./system-view.ts";
 import { prepareUserEntry, type UserEntry } from "./user-entry.ts";
-import { handOverTo, ownedByOthers, shownOf, withNetwork } from "./work-files.ts";
+import { createChown, ownedByOthers, shownOf, withNetwork } from "./work-files.ts";
 import type { WorkGroups } from "./work-groups.ts";
 
 /** The paths of the machine's programs that make a sandbox. */
@@ -72,11 +72,11 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
   await writeFile(deniedFile, "", { mode: 0 });
   const runner = await lstat(options.folder);
   await makeEtcFolder(programs, etc, { uid: user ?? runner.uid, gid: user ?? runner.gid });
-  const handOver = handOverTo(programs, user);
+  const chown = createChown(programs, user);
   const runGit: RunGitApart = (place, command) =>
     withGitSandbox({ folder: options.folder, view: options.view, etc, deniedFile, place }, async (parts) => {
       const { workspace, tmp, writable = [] } = parts;
-      await handOver([tmp, workspace.tree, workspace.home, ...writable]);
+      await chown([tmp, workspace.tree, workspace.home, ...writable]);
       const run = createCommandRunner(options.signalGroup, {
         ...(options.record && { record: options.record }),
         enclose: encloseIn(parts, await entryOf(parts), options, undefined),
@@ -97,14 +97,14 @@ export async function createBubblewrap(options: BubblewrapOptions): Promise<Isol
     name: "bubblewrap",
     user,
     keepsRules: true,
-    handOver,
+    chown,
     runGit,
     async enter(workspace, readable, { network, rules = NO_RULES } = {}): Promise<RunCommand> {
       const { tree, home } = workspace;
       const tmp = join(workspace.folder, "tmp");
       await mkdir(tmp, { recursive: true, mode: 0o700 });
       const shown = await shownOf(readable, network);
-      await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
+      await chown(await ownedByOthers([tree, home, tmp, ...shown], user));
       const hasNetwork = network !== undefined;
       const place = { view: options.view, workspace, tmp, readable: shown, etc, deniedFile, hasNetwork };
       const parts = { ...place, covers: await findCoveredPaths(programs, place, rules) };

@@ -19,7 +19,7 @@ export interface CoveredPath {
   readonly by: "empty file" | "empty folder" | { readonly source: string; readonly isWritable?: boolean };
 }
 
-type Place = Pick<SandboxParts, "view" | "workspace" | "tmp" | "readable" | "etc">;
+type SandboxFolders = Pick<SandboxParts, "view" | "workspace" | "tmp" | "readable" | "etc">;
 
 /**
  * Finds the existing paths that a sandbox must cover to enforce rules about files. Creates nothing where work can
@@ -30,7 +30,7 @@ type Place = Pick<SandboxParts, "view" | "workspace" | "tmp" | "readable" | "etc
  */
 export async function findCoveredPaths(
   programs: Programs,
-  place: Place,
+  place: SandboxFolders,
   { executables, denied, readOnly }: PathRules,
 ): Promise<readonly CoveredPath[]> {
   const covers = new Map<string, CoveredPath>();
@@ -54,7 +54,7 @@ export async function findCoveredPaths(
 /** The two names of the environment's /tmp. */
 const TMP_NAMES = ["/tmp", "/var/tmp"];
 
-function underAllNames({ workspace }: Place, cover: CoveredPath): readonly CoveredPath[] {
+function underAllNames({ workspace }: SandboxFolders, cover: CoveredPath): readonly CoveredPath[] {
   const isOwn = [workspace.tree, workspace.home].some((each) => isInside(cover.path, each));
   const name = TMP_NAMES.find((each) => isInside(cover.path, each));
   if (isOwn || name === undefined) return [cover];
@@ -65,7 +65,10 @@ function underAllNames({ workspace }: Place, cover: CoveredPath): readonly Cover
  * Returns the folders above covers that work could rename. If work replaced one with a link, the next sandbox would
  * show, or cover, the link's target on the machine. A mount point cannot be replaced.
  */
-function heldFolders({ workspace, tmp }: Place, covers: readonly CoveredPath[]): readonly CoveredPath[] {
+function heldFolders(
+  { workspace, tmp }: SandboxFolders,
+  covers: readonly CoveredPath[],
+): readonly CoveredPath[] {
   const roots = [
     ...[workspace.tree, workspace.home].map((path) => ({ path, source: path })),
     ...TMP_NAMES.map((path) => ({ path, source: tmp })),
@@ -98,7 +101,7 @@ const MAX_LINKS = 10;
  * Returns where the runner finds a path of a sandbox, and the path without symbolic links; undefined when it does not
  * exist.
  */
-async function locate(place: Place, named: string, links = 0): Promise<Located | undefined> {
+async function locate(place: SandboxFolders, named: string, links = 0): Promise<Located | undefined> {
   const { view, workspace, tmp, readable, etc } = place;
   const folders = [workspace.tree, workspace.home];
   const path = isInside(named, HOME_LINK) ? workspace.home + named.slice(HOME_LINK.length) : named;
@@ -145,7 +148,7 @@ const located = (path: string, isWritable: boolean): Located => ({ path, source:
 /** The devices and folders that every sandbox has. */
 const DEVICES = ["console", "full", "null", "ptmx", "pts", "random", "shm", "tty", "urandom", "zero"];
 
-async function deniedPath(place: Place, path: string): Promise<CoveredPath | undefined> {
+async function deniedPath(place: SandboxFolders, path: string): Promise<CoveredPath | undefined> {
   if (isInside(path, "/dev")) return deniedDevice(path);
   if (isInside(path, "/proc")) return deniedSetting(path);
   const found = await locate(place, path);
@@ -170,7 +173,7 @@ async function deniedSetting(path: string): Promise<CoveredPath | undefined> {
 const NEEDED: ReadonlySet<string> = new Set(SAFELIST);
 
 /** @throws WorkFailure policy_unsupported */
-async function deniedProgram(place: Place, file: string): Promise<CoveredPath | undefined> {
+async function deniedProgram(place: SandboxFolders, file: string): Promise<CoveredPath | undefined> {
   const found = await locate(place, file);
   if (!found) return undefined;
   if (NEEDED.has(basename(found.path))) {
@@ -184,7 +187,7 @@ async function deniedProgram(place: Place, file: string): Promise<CoveredPath | 
   return { path: found.path, by: "empty file" };
 }
 
-async function readOnlyPath(place: Place, path: string): Promise<CoveredPath | undefined> {
+async function readOnlyPath(place: SandboxFolders, path: string): Promise<CoveredPath | undefined> {
   const found = await locate(place, path);
   if (!found?.isWritable) return undefined;
   return (await kindOf(found.source)) && { path: found.path, by: { source: found.source } };
@@ -199,7 +202,7 @@ async function kindOf(path: string): Promise<"file" | "folder" | undefined> {
 /** Returns all programs with the given names in the folders of the machine that a sandbox shows. */
 async function findPrograms(
   programs: Programs,
-  { view, readable }: Place,
+  { view, readable }: SandboxFolders,
   names: readonly string[],
 ): Promise<string[]> {
   if (names.length === 0) return [];

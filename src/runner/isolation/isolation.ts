@@ -70,7 +70,7 @@ export interface Isolation {
   /** True if it enforces rules about files. */
   readonly keepsRules: boolean;
   /** Makes the work in a workspace the owner of files that the runner has written there. */
-  handOver(paths: readonly string[]): Promise<void>;
+  chown(paths: readonly string[]): Promise<void>;
   /** Runs git calls that reach a remote; absent when nothing can isolate them. */
   readonly runGit?: RunGitApart;
 }
@@ -82,6 +82,6 @@ export function noIsolation(run: RunCommand): Isolation {
     user: undefined,
     keepsRules: false,
     enter: async () => run,
-    handOver: async () => undefined,
+    chown: async () => undefined,
   };
 }

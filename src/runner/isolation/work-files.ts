@@ -7,7 +7,7 @@ import { WorkFailure } from "../protocol/work-failure.ts";
  * Returns the function that makes the user of the work the owner of the runner's files. User undefined means the
  * runner's own.
  */
-export function handOverTo(
+export function createChown(
   programs: Programs,
   user: number | undefined,
 ): (paths: readonly string[]) => Promise<void> {

@@ -32,7 +32,7 @@ const STAGES = {
 } as const;
 
 /** A question about a push. */
-interface AskedPush {
+interface PushQuestion {
   /** Id of the question; the server returns the credential for it. */
   readonly id: string;
   readonly push: PushBranch;
@@ -44,7 +44,7 @@ interface AskedPush {
 export async function respondToPush(
   { git, client, log }: Pick<AnswerTools, "git" | "client" | "log">,
   { environmentId, workspace, checkouts, secrets: atWork }: WatchedWorkspace,
-  { id, push, signal, tell }: AskedPush,
+  { id, push, signal, tell }: PushQuestion,
 ): Promise<MessageInitShape<typeof BranchPushedSchema>> {
   const secrets = new Secrets();
   try {

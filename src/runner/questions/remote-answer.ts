@@ -15,7 +15,7 @@ import type { AnswerTools } from "./environment-answers.ts";
 import { credentialOfQuestion } from "./question-credential.ts";
 
 /** A question about a remote. */
-interface AskedRemote {
+interface RemoteQuestion {
   /** Id of the question; the server returns the credential for it. */
   readonly id: string;
   readonly read: ReadRemote;
@@ -35,7 +35,7 @@ const STATES = { open: State.OPEN, closed: State.CLOSED, merged: State.MERGED } 
 /** Reads a revision of a remote. Returns a failure as the answer. */
 export async function respondToRead(
   tools: Pick<AnswerTools, "git" | "scm" | "client" | "log">,
-  { id, read, signal }: AskedRemote,
+  { id, read, signal }: RemoteQuestion,
 ): Promise<RemoteRead> {
   const secrets = new Secrets();
   try {

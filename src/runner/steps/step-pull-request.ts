@@ -138,7 +138,7 @@ async function commitChanges(
   const author = resolveCommitAuthor(action.environment, tools.serverUrl);
   const commit = await commitAll(tools.git, call, { message, author, trailers: trailersOf(action) });
   await handBack();
-  await tools.isolation.handOver([workspace.tree]);
+  await tools.isolation.chown([workspace.tree]);
   return commit;
 }
 

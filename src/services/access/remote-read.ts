@@ -28,10 +28,10 @@ import { findStoredRunner, isLocal } from "../../store/runner/runner-life.ts";
 import type { Store } from "../../store/store.ts";
 import { callerOf } from "../call/call.ts";
 import {
-  type AskedRunner,
   askerOf,
   askGivenRunner,
   type QuestionDependencies,
+  type QuestionTarget,
 } from "../environment/environment-question.ts";
 
 /**
@@ -98,13 +98,13 @@ async function readRemote(
     pullRequest: target.kind === "ref" ? (pullRequest?.number ?? 0) : 0,
     tagsOnly: target.kind === "path" && target.isTag === true,
   });
-  const read = await askGivenRunner(deps, askerOf(deps, ctx), askedRunner(runnerId), {
+  const read = await askGivenRunner(deps, askerOf(deps, ctx), questionTarget(runnerId), {
     environmentId: "",
     question: { case: "readRemote", value },
     answer: "remoteRead",
     waitMs: READ_MS,
     // Otherwise callers that disconnect could make the runner read more remotes at the same time than it may.
-    isLeft: true,
+    outlivesCaller: true,
   });
   if (RUNNER_FAILURES.has(read.failure?.reason ?? "")) throw runnerUnreachable("answer_failed");
   return read;
@@ -123,7 +123,7 @@ function revisionToFind(target: Target): ReadRemote["revision"] {
   }
 }
 
-function askedRunner(runnerId: string): AskedRunner {
+function questionTarget(runnerId: string): QuestionTarget {
   return {
     async find(tx, { scope, id }) {
       const known = await findStoredRunner(tx.db, scope, runnerId);

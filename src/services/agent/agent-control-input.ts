@@ -24,7 +24,7 @@ import { findInput, type InputTurn, setInputDeleted } from "../../store/agent/ag
 import { setProgress } from "../../store/agent/agent-progress.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import type { Handle, WriteTransaction } from "../../store/store.ts";
-import { goOnWithoutTurn, retryTurn } from "./agent-lost-turn.ts";
+import { continueWithoutTurn, retryTurn } from "./agent-lost-turn.ts";
 import { queueInput, readQueue, reorderQueue } from "./agent-queue.ts";
 
 /** Goal actions that policies may forbid, because they give the agent a goal. Ending a goal is always allowed. */
@@ -68,7 +68,7 @@ export async function handleControlInput(
     case "retryTurn":
       return retryTurn(tx, caller, stored);
     case "goOn":
-      return goOnWithoutTurn(tx, stored);
+      return continueWithoutTurn(tx, stored);
     default:
       requireControlSpace(await readQueue(tx, stored));
       if (control.case === "goal") await changeGoal(tx, caller, stored, control.value);

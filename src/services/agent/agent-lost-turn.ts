@@ -57,7 +57,7 @@ export async function retryTurn(
  * Continues without the lost turn.
  * @throws DomainError PHASE_UNSUITABLE when no turn was lost
  */
-export async function goOnWithoutTurn(tx: WriteTransaction, stored: StoredAgentExecution): Promise<void> {
+export async function continueWithoutTurn(tx: WriteTransaction, stored: StoredAgentExecution): Promise<void> {
   const lost = requireLostTurn(stored.execution, stored.progress.lostTurn);
   await removeTurnData(tx, stored.execution.id, lost);
   await decide(tx, stored);

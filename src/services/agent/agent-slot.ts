@@ -10,7 +10,7 @@ import { findQueuedInputs } from "../../store/agent/agent-input.ts";
 import { setProgress } from "../../store/agent/agent-progress.ts";
 import { AGENT_SLOTS_LEVEL, mayStore } from "../../store/feature-level.ts";
 import { findLease } from "../../store/runner/work-lease.ts";
-import { askToGiveBack, putToRest, setIdleSince, wakeFromRest } from "../../store/runner/work-slot.ts";
+import { askToGiveBack, parkWork, setIdleSince, unparkWork } from "../../store/runner/work-slot.ts";
 import type { Handle, Scope, WriteTransaction } from "../../store/store.ts";
 
 /**
@@ -39,7 +39,7 @@ export async function restAgentExecution(
   stored: StoredAgentExecution,
 ): Promise<boolean> {
   if (!(await isIdle(tx, stored))) return false;
-  await putToRest(tx, id);
+  await parkWork(tx, id);
   await changeSlot(tx, stored, Slot.GIVEN_BACK);
   return true;
 }
@@ -49,7 +49,7 @@ export async function wakeAgentExecution(
   tx: WriteTransaction,
   { execution, progress }: Pick<StoredAgentExecution, "execution" | "progress">,
 ): Promise<void> {
-  if (progress.slot === Slot.GIVEN_BACK) await wakeFromRest(tx, execution.id);
+  if (progress.slot === Slot.GIVEN_BACK) await unparkWork(tx, execution.id);
 }
 
 /**

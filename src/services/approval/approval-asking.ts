@@ -1,7 +1,7 @@
 import type { ApprovalDeciders, ApprovalOption } from "#gen/service/v1/approval_pb.js";
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import {
-  type AskedText,
+  type ApprovalContent,
   type Asker,
   DEFAULT_LIFETIME_MS,
   newApproval,
@@ -12,7 +12,7 @@ import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** A request for an approval: what is asked, the asker and the deciders. */
 export interface ApprovalAsk {
-  readonly asked: AskedText;
+  readonly asked: ApprovalContent;
   readonly asker: Asker;
   /** The subject that started the agent execution or the execution of the workflow, or that asks for a push. */
   readonly creator: Subject;

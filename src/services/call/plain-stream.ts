@@ -10,7 +10,7 @@ export const announcesStartKey: ContextKey<boolean> = createContextKey<boolean>(
 });
 
 /** A position in the output of an action's steps. */
-export interface LogPlace {
+export interface LogPosition {
   readonly attempt: number;
   readonly stepIndex: number;
   /** Bytes of the step's output before the position. */
@@ -18,7 +18,7 @@ export interface LogPlace {
 }
 
 /** The context key of the position after which a log stream continues; undefined when only the request specifies it. */
-export const logPlaceKey: ContextKey<LogPlace | undefined> = createContextKey<LogPlace | undefined>(
+export const logPositionKey: ContextKey<LogPosition | undefined> = createContextKey<LogPosition | undefined>(
   undefined,
-  { description: "place in the logs" },
+  { description: "position in the logs" },
 );

@@ -20,13 +20,13 @@ import {
 } from "../../domain/runner/runner-questions.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import {
-  type AskedQuestion,
   findAskers,
   findQuestion,
   insertQuestion,
   recordAnswer,
   recordProgress,
   removeQuestion,
+  type StoredQuestion,
 } from "../../store/environment/environment-question.ts";
 import { findStoredRunner } from "../../store/runner/runner-life.ts";
 import { type Scope, SYSTEM, type WriteTransaction, within } from "../../store/store.ts";
@@ -68,7 +68,7 @@ export type AnswerCase = Exclude<Answer["case"], undefined | "failure" | "progre
 export type AnswerOf<Case extends AnswerCase> = Extract<Answer, { readonly case: Case }>["value"];
 
 /** A question about an environment, and the kind of answer it expects. */
-export interface Asked<Case extends AnswerCase> {
+export interface RunnerQuestion<Case extends AnswerCase> {
   /** Id of the environment; empty when the question is not about one. */
   readonly environmentId: string;
   readonly question: EnvironmentQuestion["question"];
@@ -79,11 +79,11 @@ export interface Asked<Case extends AnswerCase> {
    * True if the runner continues after the caller has disconnected: the question counts towards the limit until it is
    * answered or ends.
    */
-  readonly isLeft?: boolean;
+  readonly outlivesCaller?: boolean;
 }
 
 /** The runner that is asked, and the errors for when it does not answer. */
-export interface AskedRunner {
+export interface QuestionTarget {
   /** Returns the runner's id. @throws DomainError unless it may be asked one more question */
   find(tx: WriteTransaction, asker: Asker): Promise<string>;
   unreachable(cause: "runner_silent" | "no_answer"): DomainError;
@@ -100,9 +100,9 @@ export interface AskedRunner {
 export function askRunner<Case extends AnswerCase>(
   deps: QuestionDependencies,
   asker: Asker,
-  asked: Asked<Case>,
+  asked: RunnerQuestion<Case>,
 ): Promise<AnswerOf<Case>> {
-  const runner: AskedRunner = {
+  const runner: QuestionTarget = {
     find: (tx) => findRunnerToAsk(tx, asker, asked.environmentId),
     unreachable: environmentUnreachable,
     failed: questionFailed,
@@ -118,11 +118,11 @@ export function askRunner<Case extends AnswerCase>(
 export async function askGivenRunner<Case extends AnswerCase>(
   { store, now, draining }: QuestionDependencies,
   asker: Asker,
-  runner: AskedRunner,
-  { environmentId, question, answer: expected, waitMs, isLeft = false }: Asked<Case>,
+  runner: QuestionTarget,
+  { environmentId, question, answer: expected, waitMs, outlivesCaller = false }: RunnerQuestion<Case>,
 ): Promise<AnswerOf<Case>> {
   const { scope, signal } = asker;
-  const endsAt = now() + (isLeft ? waitMs : Math.min(waitMs, asker.timeoutMs ?? waitMs));
+  const endsAt = now() + (outlivesCaller ? waitMs : Math.min(waitMs, asker.timeoutMs ?? waitMs));
   const id = await asker.write(async (tx) => {
     const runnerId = await runner.find(tx, asker);
     const id = tx.newId();
@@ -151,7 +151,7 @@ export async function askGivenRunner<Case extends AnswerCase>(
   } finally {
     notifier.close();
     // The job removes questions that the runner may still answer, and those for which this fails.
-    if (!isLeft || !isOpen) {
+    if (!outlivesCaller || !isOpen) {
       const remove = (tx: WriteTransaction) => removeQuestion(tx, scope, id);
       await store.write(SYSTEM, "question/ended", remove, within(scope)).catch(() => undefined);
     }
@@ -200,7 +200,7 @@ function isThere({ spec, status }: Environment): boolean {
 export function expectAnswer<Case extends AnswerCase>(
   { answer }: AnswerRequestRequest,
   expected: Case,
-  failed: AskedRunner["failed"] = questionFailed,
+  failed: QuestionTarget["failed"] = questionFailed,
 ): AnswerOf<Case> {
   if (answer.case === "failure") throw failed(answer.value);
   if (answer.case === expected) return answer.value as AnswerOf<Case>;
@@ -232,7 +232,7 @@ export function answerRequest(
 async function putOff(
   tx: WriteTransaction,
   scope: Scope,
-  { question, answer }: AskedQuestion,
+  { question, answer }: StoredQuestion,
   progress: EnvironmentPush_Progress,
 ): Promise<void> {
   if (answer || !question.endsAt) return;

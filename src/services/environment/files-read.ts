@@ -17,10 +17,10 @@ import { callerOf } from "../call/call.ts";
 import { type ChangesDependencies, MAX_ANSWER_WAIT_MS, requireReadableContent } from "./changes-read.ts";
 import {
   type AnswerCase,
-  type Asked,
   askerOf,
   askRunner,
   type QuestionDependencies,
+  type RunnerQuestion,
 } from "./environment-question.ts";
 
 /** Maximum time to read a file or folder. */
@@ -90,7 +90,7 @@ export async function readEnvironmentFile(
 async function askReadable<Case extends AnswerCase>(
   deps: FilesDependencies,
   ctx: HandlerContext,
-  asked: Asked<Case>,
+  asked: RunnerQuestion<Case>,
 ) {
   const caller = callerOf(ctx);
   await requireReadableContent(deps, caller, asked.environmentId);

@@ -18,11 +18,11 @@ import { createNotifier } from "../call/notifier.ts";
 import {
   type AnswerCase,
   type AnswerOf,
-  type Asked,
   type Asker,
   expectAnswer,
   findRunnerToAsk,
   type QuestionDependencies,
+  type RunnerQuestion,
 } from "./environment-question.ts";
 
 /** Time after which the response says that the runner is still working: many proxies end a call after a minute. */
@@ -52,13 +52,13 @@ export type LongRunningAnswer<Case extends AnswerCase> =
 
 /** A question that remains open as long as its runner reports progress. */
 export interface LongRunningQuestion<Case extends AnswerCase>
-  extends Pick<Asked<Case>, "environmentId" | "answer"> {
+  extends Pick<RunnerQuestion<Case>, "environmentId" | "answer"> {
   /** Returns whether another question of the asker about the same environment is the same one. */
   readonly isSame: (question: EnvironmentQuestion["question"]) => boolean;
   /** The question to ask; undefined to wait only for an earlier question. */
   readonly question: EnvironmentQuestion["question"] | undefined;
   /** True if the runner continues after the caller has disconnected. */
-  readonly isLeft: boolean;
+  readonly outlivesCaller: boolean;
 }
 
 /**
@@ -124,7 +124,7 @@ async function waitFor<Case extends AnswerCase>(
   { store, now, draining, until }: LongRunningDependencies,
   { scope, signal }: Asker,
   id: string,
-  { answer: expected, isLeft }: LongRunningQuestion<Case>,
+  { answer: expected, outlivesCaller }: LongRunningQuestion<Case>,
 ): Promise<LongRunningAnswer<Case> | undefined> {
   const notifier = createNotifier((wake) => store.onChange(id, wake), [signal, draining]);
   const remove = () => {
@@ -135,7 +135,7 @@ async function waitFor<Case extends AnswerCase>(
   try {
     for (;;) {
       const changed = notifier.next(Math.max(0, until - now()));
-      if (signal.aborted && !isLeft) await remove();
+      if (signal.aborted && !outlivesCaller) await remove();
       signal.throwIfAborted();
       if (draining.aborted) throw shuttingDown();
       // Taken before the row is read, so that an answer or progress that arrived in time is seen.

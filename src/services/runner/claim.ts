@@ -25,7 +25,7 @@ import {
 } from "../identity/environment-token.ts";
 import { holdWork } from "./held-work.ts";
 import { failUnusableWork, type ReportUnusableWork } from "./unusable-work.ts";
-import type { FindHandler, OfferedWork, WorkAssignment } from "./work-handler.ts";
+import type { FindHandler, WorkAssignment, WorkToLease } from "./work-handler.ts";
 import { SecretsOfClaim } from "./work-secrets.ts";
 
 /** Maximum work items tried in one transaction, because other writes wait for it. Some may be rejected. */
@@ -148,7 +148,7 @@ async function assign(
   tx: WriteTransaction,
   scope: Scope,
   request: ClaimRequest,
-  { work, policies, ahead }: Pick<OfferedWork, "work" | "policies" | "ahead">,
+  { work, policies, ahead }: Pick<WorkToLease, "work" | "policies" | "ahead">,
   claimed: Claimed,
 ): Promise<Work | undefined> {
   const { runnerId, claimant } = request;
@@ -179,7 +179,7 @@ async function createLease(
   tx: WriteTransaction,
   scope: Scope,
   { claimant, runnerId, instanceId, leaseMs, keys }: ClaimRequest,
-  { work, policies }: OfferedWork,
+  { work, policies }: WorkToLease,
   { work: content, environment, securityPolicyId, leasedAs, idleSince, ...assignment }: WorkAssignment,
   { secrets, confirmations }: Claimed,
 ): Promise<Work> {

@@ -13,7 +13,7 @@ import type { LeasedSubject, StoredLease } from "../../store/runner/work-lease.t
 import type { Scope, WriteTransaction } from "../../store/store.ts";
 
 /** Work that is about to be leased. `Ahead` is the type of what its handler read in advance. */
-export interface OfferedWork<Ahead = unknown> {
+export interface WorkToLease<Ahead = unknown> {
   readonly work: StoredWork;
   readonly runnerId: string;
   /** Number of the attempt, from 1. */
@@ -96,7 +96,7 @@ export interface WorkHandler<Reported = unknown, Ahead = unknown> {
    * Begins an attempt and returns the content of the lease, or undefined for work that cannot be leased now: it is
    * postponed or removed from the queue.
    */
-  begin(tx: WriteTransaction, scope: Scope, offered: OfferedWork<Ahead>): Promise<WorkAssignment | undefined>;
+  begin(tx: WriteTransaction, scope: Scope, offered: WorkToLease<Ahead>): Promise<WorkAssignment | undefined>;
   /**
    * Applies a progress report.
    *

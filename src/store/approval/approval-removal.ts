@@ -2,17 +2,18 @@ import { unindexed } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
-import { type AskedKey, approvalOfRow, changeOf, type FoundApproval, recordOf } from "./approval.ts";
+import { type AgentExecutionKey, approvalOfRow, changeOf, type FoundApproval, recordOf } from "./approval.ts";
 import type { ApprovalTable } from "./approval-schema.ts";
 
 // With the organization's index the engine would read all approvals of the organization.
-const selectOfExecution = prepared<AskedKey, ApprovalTable>((db, { organizationId, agentExecutionId }) =>
-  db
-    .selectFrom("approval")
-    .selectAll()
-    .where("agent_execution_id", "=", agentExecutionId)
-    .where(unindexed("approval.organization_id"), "=", organizationId)
-    .orderBy("id"),
+const selectOfExecution = prepared<AgentExecutionKey, ApprovalTable>(
+  (db, { organizationId, agentExecutionId }) =>
+    db
+      .selectFrom("approval")
+      .selectAll()
+      .where("agent_execution_id", "=", agentExecutionId)
+      .where(unindexed("approval.organization_id"), "=", organizationId)
+      .orderBy("id"),
 );
 
 /** Removes the approvals of an agent execution permanently. */

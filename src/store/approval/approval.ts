@@ -51,13 +51,13 @@ export type AskerKey =
   | { readonly workflowExecutionId: string };
 
 /** Identifies what an agent execution requests. */
-export interface AskedKey {
+export interface AgentExecutionKey {
   readonly organizationId: string;
   readonly agentExecutionId: string;
 }
 
 // With the organization's index the engine would read all approvals of the organization.
-const selectPendingOfExecution = prepared<AskedKey, ApprovalTable>(
+const selectPendingOfExecution = prepared<AgentExecutionKey, ApprovalTable>(
   (db, { organizationId, agentExecutionId }) =>
     db
       .selectFrom("approval")
@@ -108,7 +108,7 @@ function selectPending(db: Reader, organizationId: string, asker: AskerKey): Pro
   return selectPendingOfExecution(db, { organizationId, agentExecutionId: asker.agentExecutionId });
 }
 
-const selectOfToolCall = prepared<AskedKey & { toolCallId: string }, ApprovalTable>(
+const selectOfToolCall = prepared<AgentExecutionKey & { toolCallId: string }, ApprovalTable>(
   (db, { organizationId, agentExecutionId, toolCallId }) =>
     db
       .selectFrom("approval")

@@ -142,7 +142,7 @@ const selectById = prepared<
 );
 
 /** A question as its runner and its waiting caller need it. */
-export interface AskedQuestion {
+export interface StoredQuestion {
   readonly runnerId: string;
   readonly endsAt: number;
   readonly question: EnvironmentQuestion;
@@ -155,7 +155,7 @@ export async function findQuestion(
   db: Reader,
   { organizationId }: Scope,
   id: string,
-): Promise<AskedQuestion | undefined> {
+): Promise<StoredQuestion | undefined> {
   const [row] = await selectById(db, { id, organizationId });
   return (
     row && {

@@ -59,7 +59,7 @@ async function unfilteredPage(db: Reader, scope: Scope, page: ProjectPage) {
 }
 
 type Direction = ProjectOrder["direction"];
-interface Place {
+interface ScanStart {
   organizationId: string;
   key: number;
   id: string;
@@ -69,7 +69,7 @@ interface Place {
 function scanById(direction: Direction) {
   const { id: byId } = directions({ field: "id", direction });
   const walk = (isFirst: boolean) =>
-    prepared<Place, FoundProject>((db, { organizationId, id, limit }) => {
+    prepared<ScanStart, FoundProject>((db, { organizationId, id, limit }) => {
       const all = db
         .selectFrom("project")
         .select(PROJECT_COLUMNS)
@@ -87,7 +87,7 @@ function scanById(direction: Direction) {
 function scanByPopularity(direction: Direction) {
   const { popularity: byScore, id: byId } = directions({ field: "popularity", direction });
   const walk = (part: "first" | "ties" | "behind") =>
-    prepared<Place, FoundProject>((db, { organizationId, key, id, limit }) => {
+    prepared<ScanStart, FoundProject>((db, { organizationId, key, id, limit }) => {
       let query = db
         .selectFrom("project")
         .select(PROJECT_COLUMNS)
@@ -107,7 +107,7 @@ const SCANS = {
   popularity: { asc: scanByPopularity("asc"), desc: scanByPopularity("desc") },
 } as const;
 
-const countAll = prepared<Place, { count: number }>((db, { organizationId, limit }) =>
+const countAll = prepared<ScanStart, { count: number }>((db, { organizationId, limit }) =>
   db
     .selectFrom(
       db

@@ -51,7 +51,7 @@ interface NextWork {
  * held for other runners from then on. Each state has an index; that of held work begins with what the work needs, so
  * that work that a runner may not have is not read.
  */
-type Place = "open" | "held";
+type QueueState = "open" | "held";
 
 /** The values of a query by its parameters, `kind0` and `class0` being the first of each. */
 type NextValues = Omit<NextWork, "kinds" | "classIds"> & Readonly<Record<string, unknown>>;
@@ -60,7 +60,7 @@ type NextValues = Omit<NextWork, "kinds" | "classIds"> & Readonly<Record<string,
  * Returns the next work of each of a number of kinds and classes in one query. Each pair is found by the index alone:
  * work that the runner does not accept is never read, however much there is.
  */
-function nextOfPairs(place: Place, kindCount: number, classCount: number, withoutClass: boolean) {
+function nextOfPairs(state: QueueState, kindCount: number, classCount: number, withoutClass: boolean) {
   return prepared<NextValues, StoredWork>((db, values) => {
     const ofPair = (kind: string, classId: string | undefined) => {
       const ready = db
@@ -69,7 +69,7 @@ function nextOfPairs(place: Place, kindCount: number, classCount: number, withou
         .where("organization_id", "=", values.organizationId)
         .where("kind", "=", values[kind] as number)
         .where("leased_by", "is", null)
-        .where(place === "open" ? isOpen : isHeld)
+        .where(state === "open" ? isOpen : isHeld)
         .where("not_before", "<=", values.now)
         .where((eb) =>
           eb.or([
@@ -77,7 +77,7 @@ function nextOfPairs(place: Place, kindCount: number, classCount: number, withou
             eb("runner_id", "in", [values.runnerId, values.otherRunnerId]),
           ]),
         );
-      const fit = place === "open" ? ready : ready.where("needs", "=", values.needs);
+      const fit = state === "open" ? ready : ready.where("needs", "=", values.needs);
       const ofClass =
         classId === undefined
           ? fit.where("environment_class_id", "is", null)
@@ -102,11 +102,11 @@ const queries = new Map<string, ReturnType<typeof nextOfPairs>>();
 
 async function selectNext(db: Reader, next: NextWork): Promise<StoredWork[]> {
   const { kinds, classIds, ...values } = next;
-  const place: Place = values.needs === 0 ? "open" : "held";
+  const state: QueueState = values.needs === 0 ? "open" : "held";
   const named = classIds.filter((id) => id !== null);
   const withoutClass = named.length < classIds.length;
-  const shape = `${place} ${kinds.length} ${named.length} ${withoutClass}`;
-  const query = queries.get(shape) ?? nextOfPairs(place, kinds.length, named.length, withoutClass);
+  const shape = `${state} ${kinds.length} ${named.length} ${withoutClass}`;
+  const query = queries.get(shape) ?? nextOfPairs(state, kinds.length, named.length, withoutClass);
   queries.set(shape, query);
   return query(db, {
     ...values,

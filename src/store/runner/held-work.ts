@@ -7,7 +7,7 @@ import type { Schema } from "../schema.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
 import type { WorkTable } from "./runner-schema.ts";
 import {
-  AGENT_AT_REST,
+  AGENT_PARKED,
   AGENT_WITH_ENVIRONMENT,
   API_AGENT_WITH_ENVIRONMENT,
   readyWorkOf,
@@ -194,18 +194,18 @@ export async function findLongWaits(db: Reader, cutoff: number, limit: number): 
   return selectLongWaits(db, { cutoff, limit });
 }
 
-const selectGroups = prepared<{ atRest: number }, HeldGroup>((db, { atRest }) =>
+const selectGroups = prepared<{ parked: number }, HeldGroup>((db, { parked }) =>
   db
     .selectFrom("work")
     .select(["organization_id", "kind", "runner_id", "environment_class_id", "needs"])
     .select(({ fn }) => [fn.count<number>("waiting_since").as("waiting"), fn.countAll<number>().as("total")])
     .where("leased_by", "is", null)
     .where(isHeld)
-    .where("kind", "<>", atRest)
+    .where("kind", "<>", parked)
     .groupBy(["organization_id", "needs", "kind", "environment_class_id", "runner_id"]),
 );
 
 /** Returns all held work, of all organizations, by what is alike. For the system, so without a scope. */
 export async function findHeldGroups(db: Reader): Promise<HeldGroup[]> {
-  return selectGroups(db, { atRest: AGENT_AT_REST });
+  return selectGroups(db, { parked: AGENT_PARKED });
 }

@@ -1,7 +1,7 @@
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
-import { AGENT_AT_REST, findLastTurn, readyWorkOf, STOP_GIVE_BACK, type StoredWork } from "./work.ts";
+import { AGENT_PARKED, findLastTurn, readyWorkOf, STOP_GIVE_BACK, type StoredWork } from "./work.ts";
 
 const updateIdleSince = prepared<{ id: string; idleSince: number | null }, unknown>((db, { id, idleSince }) =>
   db.updateTable("work").set({ idle_since: idleSince }).where("id", "=", id),
@@ -29,7 +29,7 @@ export async function askToGiveBack(
   tx.touch(subjectId);
 }
 
-const setAtRest = prepared<{ id: string; kind: number }, unknown>((db, { id, kind }) =>
+const setParked = prepared<{ id: string; kind: number }, unknown>((db, { id, kind }) =>
   db
     .updateTable("work")
     .set({
@@ -46,11 +46,11 @@ const setAtRest = prepared<{ id: string; kind: number }, unknown>((db, { id, kin
 );
 
 /** Ends the lease of an agent execution that has released its slot: its work is not assigned until it is woken. */
-export async function putToRest(tx: WriteTransaction, id: Handle<"work">): Promise<void> {
-  await setAtRest(tx.db, { id, kind: AGENT_AT_REST });
+export async function parkWork(tx: WriteTransaction, id: Handle<"work">): Promise<void> {
+  await setParked(tx.db, { id, kind: AGENT_PARKED });
 }
 
-const selectAtRest = prepared<{ subjectId: string; kind: number }, StoredWork>((db, { subjectId, kind }) =>
+const selectParked = prepared<{ subjectId: string; kind: number }, StoredWork>((db, { subjectId, kind }) =>
   db.selectFrom("work").selectAll().where("kind", "=", kind).where("subject_id", "=", subjectId),
 );
 
@@ -62,13 +62,13 @@ const setReady = prepared<{ id: string; turn: number; kind: number }, unknown>((
  * Puts the work on an agent execution that has released its slot back into the queue, at the end of its group like new
  * work; other work does not change.
  */
-export async function wakeFromRest(
+export async function unparkWork(
   tx: WriteTransaction,
   executionId: Handle<"agent_execution">,
 ): Promise<void> {
-  const [resting] = await selectAtRest(tx.db, { subjectId: executionId, kind: AGENT_AT_REST });
-  if (!resting) return;
-  const { id, group_id: groupId, organization_id: organizationId } = resting;
+  const [parked] = await selectParked(tx.db, { subjectId: executionId, kind: AGENT_PARKED });
+  if (!parked) return;
+  const { id, group_id: groupId, organization_id: organizationId } = parked;
   const turn = (await findLastTurn(tx.db, { organizationId }, groupId)) + 1;
   await setReady(tx.db, { id, turn, kind: WorkKind.AGENT });
   tx.touch(readyWorkOf(organizationId, WorkKind.AGENT));

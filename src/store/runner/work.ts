@@ -20,7 +20,7 @@ export type WithAgentKind = typeof AGENT_WITH_ENVIRONMENT | typeof API_AGENT_WIT
  * The stored kind of work on an agent execution that waits for input and has released its slot. It is not assigned; an
  * input makes it work on the agent execution again.
  */
-export const AGENT_AT_REST = 1_002;
+export const AGENT_PARKED = 1_002;
 
 /** Values of the column `stop`. */
 export const STOP = 1;
@@ -157,7 +157,7 @@ const selectWork = prepared<Subject & { otherKind: number; thirdKind: number }, 
 /** Stored kinds that are found as work of another kind. */
 const OTHER_KINDS: Readonly<Record<number, readonly [number, number?]>> = {
   [WorkKind.ENVIRONMENT]: [AGENT_WITH_ENVIRONMENT, API_AGENT_WITH_ENVIRONMENT],
-  [WorkKind.AGENT]: [AGENT_AT_REST],
+  [WorkKind.AGENT]: [AGENT_PARKED],
 };
 
 /**

@@ -11,8 +11,8 @@ import { fireAgentTimers } from "../../../src/jobs/agent-timers.ts";
 import { fireInterest } from "../../../src/services/agent/agent-wake.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { testOnSqlite } from "../../harness/engine.ts";
+import { listenToOwnCommits } from "../../harness/own-commits.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
-import { toldBy } from "../../harness/told-commits.ts";
 import { type RegisteredRunner, registeredRunner } from "../runner/work-service.ts";
 import { addAgent, handleOf, inputsOf, type Runs, runsOn } from "./agents.ts";
 
@@ -126,7 +126,7 @@ describe("timers", () => {
 
   test("are looked for without a write, and cost nothing while none is due", async () => {
     await wait(ours, [timer("one", 60_000)]);
-    const { commits } = toldBy(made.store);
+    const { commits } = listenToOwnCommits(made.store);
     await fire();
     expect(commits()).toBe(0);
   });

@@ -14,7 +14,7 @@ import {
   type DecideApprovalRequest,
   DecideApprovalRequest_Decision as Decision,
 } from "#gen/service/v1/approval_service_pb.js";
-import { askedText } from "../../../src/domain/approval/approval.ts";
+import { approvalContent } from "../../../src/domain/approval/approval.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import { askApproval } from "../../../src/services/approval/approval-asking.ts";
 import { ApprovalService } from "../../../src/services/approval/approval-service.ts";
@@ -59,7 +59,7 @@ export function ask(
     "test",
     (tx) =>
       askApproval(tx, caller, {
-        asked: askedText({ case: "toolCall", value }),
+        asked: approvalContent({ case: "toolCall", value }),
         asker,
         creator: caller.subject,
         options: OPTIONS,

@@ -64,7 +64,7 @@ const listen = () =>
       .execute();
   });
 /** Asks, or goes on waiting, for as long as the test's clock does not move. */
-function ask({ branch = "b", isLeft = true, store = made.store } = {}) {
+function ask({ branch = "b", outlivesCaller = true, store = made.store } = {}) {
   const leaving = new AbortController();
   const ctx = contextOf(EnvironmentContract.method.pushEnvironmentBranch, caller, leaving.signal);
   const deps = { ...workDependencies(made), store, until: waitEnd(made.clock.now, MINUTE_MS) };
@@ -74,7 +74,7 @@ function ask({ branch = "b", isLeft = true, store = made.store } = {}) {
     question: { case: "pushBranch", value },
     answer: "branchPushed",
     isSame: (asked) => asked.case === "pushBranch" && asked.value.branch === branch,
-    isLeft,
+    outlivesCaller,
   }).catch((error) => error);
   return { outcome, leave: () => leaving.abort(new Error("left")) };
 }
@@ -187,7 +187,7 @@ test("calls that wait for the same share its answer, or ask again where another 
 
 test("a look ends with the call that waits for it, and a push does not; nobody else tells its progress", async () => {
   await listen();
-  const look = ask({ isLeft: false });
+  const look = ask({ outlivesCaller: false });
   await asked();
   look.leave();
   expect(await look.outcome).toMatchObject({ message: "left" });

@@ -24,9 +24,9 @@ import {
   turnIntoEnvironmentWork,
 } from "../../../src/store/runner/work-lease.ts";
 import { type Scope, type Store, SYSTEM, type WriteTransaction } from "../../../src/store/store.ts";
+import { listenToOwnCommits } from "../../harness/own-commits.ts";
 import { replay } from "../../harness/seed.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
-import { toldBy } from "../../harness/told-commits.ts";
 import { servicesOf } from "../services.ts";
 
 const LEASE_MS = 30_000;
@@ -375,7 +375,7 @@ describe("stopping work", () => {
 
 test("new work wakes the runners that wait for its kind, and no others", async () => {
   const woken: string[] = [];
-  const { onChange } = toldBy(store);
+  const { onChange } = listenToOwnCommits(store);
   for (const kind of [WorkKind.ACTION, WorkKind.ENVIRONMENT]) {
     onChange(readyWorkOf(organizationId, kind), () => woken.push(WorkKind[kind]));
   }

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "@jest/globa
 import { builderOf } from "../../../src/store/query-builder.ts";
 import { type Handle, SYSTEM } from "../../../src/store/store.ts";
 import { appendLog, findLogChunks, type LogOwner } from "../../../src/store/workflow/step-log.ts";
+import { listenToOwnCommits } from "../../harness/own-commits.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
-import { toldBy } from "../../harness/told-commits.ts";
 
 const MIB = 1024 * 1024;
 const HALF = MIB / 2;
@@ -112,7 +112,7 @@ async function stretches(owner = OWNER, after = { stepIndex: owner.stepIndex, of
 describe("the log of a step", () => {
   test("wakes who follows its action with each piece that is new, and nobody else", async () => {
     const [wake, other] = [jest.fn(), jest.fn()];
-    const { onChange } = toldBy(made.store);
+    const { onChange } = listenToOwnCommits(made.store);
     onChange(OWNER.actionId, wake);
     onChange("another", other);
     await append(0, printed(0, 10));

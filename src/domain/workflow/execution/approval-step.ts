@@ -15,7 +15,7 @@ import {
   type WorkflowStep,
   type WorkflowStep_Approval,
 } from "#gen/service/v1/workflow_pb.js";
-import { type AskedText, askedText } from "../../approval/approval.ts";
+import { type ApprovalContent, approvalContent } from "../../approval/approval.ts";
 import { withoutDeceptiveText } from "../../deceptive-text.ts";
 import { phaseUnsuitable } from "../../error.ts";
 import { STEP_DECIDERS } from "../../policy/approval-policy.ts";
@@ -79,7 +79,7 @@ export function isAsking(action: Action): boolean {
  * Returns the approval request of an approval step.
  * @param message the step's message with parameters inserted
  */
-export function stepRequest(action: Action, stepIndex: number, message: string): AskedText {
+export function stepRequest(action: Action, stepIndex: number, message: string): ApprovalContent {
   const value = create(ApprovalStepSchema, {
     message: withoutDeceptiveText(message),
     actionName: action.metadata?.actionName ?? "",
@@ -87,7 +87,7 @@ export function stepRequest(action: Action, stepIndex: number, message: string):
     workflowActionId: action.id,
     stepIndex,
   });
-  return askedText({ case: "step", value });
+  return approvalContent({ case: "step", value });
 }
 
 /** The deciders of an approval step, and the path of the policy that names them; empty if the step names them. */

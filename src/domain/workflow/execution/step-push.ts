@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { FinishWorkRequest_StepPush as StepPush } from "#gen/runner/v1/work_service_pb.js";
 import { ApprovalPushSchema } from "#gen/service/v1/approval_pb.js";
 import type { WorkflowStep, WorkflowStep_PullRequest } from "#gen/service/v1/workflow_pb.js";
-import { type AskedText, askedText } from "../../approval/approval.ts";
+import { type ApprovalContent, approvalContent } from "../../approval/approval.ts";
 
 /**
  * Returns the approval request of a pullRequest step: the push, and the pull request that is opened with it. The service
@@ -14,11 +14,11 @@ import { type AskedText, askedText } from "../../approval/approval.ts";
 export function stepPushRequest(
   { branch, title, description, draft }: Omit<WorkflowStep_PullRequest, "$typeName" | "$unknown">,
   { remote, commit, base }: Pick<StepPush, "remote" | "commit" | "base">,
-): AskedText {
+): ApprovalContent {
   const pullRequest = base === "" ? {} : { pullRequest: { title, body: description, base, draft } };
   // Not a forced push: on the branch, only commits of the same workflow are replaced.
   const value = create(ApprovalPushSchema, { remote, branch, commit, force: false, ...pullRequest });
-  return askedText({ case: "push", value });
+  return approvalContent({ case: "push", value });
 }
 
 /** Returns the pullRequest step at an index; undefined if there is no pullRequest step there. */

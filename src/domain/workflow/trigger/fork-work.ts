@@ -17,7 +17,7 @@ import type {
   WorkflowExecutionTrigger,
   WorkflowTrigger,
 } from "#gen/service/v1/workflow_pb.js";
-import { type AskedText, askedText } from "../../approval/approval.ts";
+import { type ApprovalContent, approvalContent } from "../../approval/approval.ts";
 import { withoutDeceptiveText } from "../../deceptive-text.ts";
 import { phaseUnsuitable } from "../../error.ts";
 import { deciders } from "../../policy/approval-deciders.ts";
@@ -74,7 +74,7 @@ export function decidersOfFork(
 }
 
 /** Returns the approval request for an execution that a pull request from a fork started. */
-export function forkRequest({ id, spec }: WorkflowExecution): AskedText {
+export function forkRequest({ id, spec }: WorkflowExecution): ApprovalContent {
   const trigger = spec?.trigger?.trigger;
   const pullRequest = trigger?.case === "pullRequest" ? trigger.value : undefined;
   const { id: number = "", title = "", author = "", headSha = "", repository } = pullRequest ?? {};
@@ -84,7 +84,7 @@ export function forkRequest({ id, spec }: WorkflowExecution): AskedText {
     repository?.cloneUrl ?? "",
     [title, author && `by ${author}`].filter((text) => text !== "").join(", "),
   ].join("\n");
-  return askedText({
+  return approvalContent({
     case: "step",
     value: create(ApprovalStepSchema, { message: withoutDeceptiveText(message), workflowExecutionId: id }),
   });

@@ -14,14 +14,14 @@ const MAX_OUTPUT_BYTES = 1_048_576;
 const MAX_TERMINALS = 32;
 
 /** The end of an output. */
-interface Kept {
+interface OutputTail {
   output: Buffer;
   truncated: boolean;
 }
 
-interface Terminal extends Kept {
+interface Terminal extends OutputTail {
   /** The command as people see it: masked before it is cut, since the rest of a secret is not recognized. */
-  readonly shown: Kept;
+  readonly shown: OutputTail;
   exit: TerminalExitStatus | undefined;
   readonly ended: Promise<TerminalExitStatus>;
   readonly end: AbortController;
@@ -72,11 +72,11 @@ export class Terminals {
     };
     const masks = { stdout: secrets.stream(), stderr: secrets.stream() };
     const keep = (bytes: Buffer, stream: OutputStream) => {
-      keepTail(terminal, bytes, maxBytes);
-      keepTail(terminal.shown, masks[stream].write(bytes), maxBytes);
+      appendTail(terminal, bytes, maxBytes);
+      appendTail(terminal.shown, masks[stream].write(bytes), maxBytes);
     };
     const settle = (exit: TerminalExitStatus) => {
-      for (const mask of Object.values(masks)) keepTail(terminal.shown, mask.end(), maxBytes);
+      for (const mask of Object.values(masks)) appendTail(terminal.shown, mask.end(), maxBytes);
       terminal.exit = exit;
       ended.resolve(exit);
     };
@@ -142,16 +142,16 @@ export class Terminals {
 }
 
 /** Adds output, of which the end is kept, cut at a character. */
-function keepTail(kept: Kept, bytes: Buffer, maxBytes: number): void {
-  const all = Buffer.concat([kept.output, bytes]);
+function appendTail(tail: OutputTail, bytes: Buffer, maxBytes: number): void {
+  const all = Buffer.concat([tail.output, bytes]);
   if (all.length <= maxBytes) {
-    kept.output = all;
+    tail.output = all;
     return;
   }
   let from = all.length - maxBytes;
   while (from < all.length && ((all[from] ?? 0) & 0xc0) === 0x80) from++;
-  kept.output = all.subarray(from);
-  kept.truncated = true;
+  tail.output = all.subarray(from);
+  tail.truncated = true;
 }
 
 function exitStatusOf({ exit, signal }: CommandResult): TerminalExitStatus {

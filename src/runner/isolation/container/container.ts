@@ -12,7 +12,7 @@ import { withDiskLimits } from "../disk-watch.ts";
 import type { Isolation, RunGitApart } from "../isolation.ts";
 import type { WorkLimits } from "../limits.ts";
 import type { SystemView } from "../system-view.ts";
-import { handOverTo, ownedByOthers, shownOf, withNetwork } from "../work-files.ts";
+import { createChown, ownedByOthers, shownOf, withNetwork } from "../work-files.ts";
 import type { UsedGroup, WorkGroups } from "../work-groups.ts";
 import { BuiltImages } from "./built-images.ts";
 import {
@@ -60,13 +60,13 @@ export function createContainers(options: ContainerOptions): Isolation {
     folder === undefined ? undefined : new BuiltImages({ engine, folder, most: repositoryImages.most });
   const runner = randomUUID();
   removeWithThisProcess(engine, runner);
-  const handOver = handOverTo(programs, user);
+  const chown = createChown(programs, user);
   const remove = (name: string) => removeContainer(engine, name);
   return {
     name: "container",
     user,
     keepsRules: false,
-    handOver,
+    chown,
     ...(runGit && { runGit }),
     imageOf: imageChooser(repositoryImages, { engine, programs, built }),
     async enter(workspace, readable, { network, image } = {}) {
@@ -77,7 +77,7 @@ export function createContainers(options: ContainerOptions): Isolation {
       const commands = await openCommandsFolder(workspace.folder, runner);
       const shown = await shownOf(readable, network);
       const { uid, gid } = await lstat(workspace.folder);
-      await handOver(await ownedByOthers([tree, home, tmp, ...shown], user));
+      await chown(await ownedByOthers([tree, home, tmp, ...shown], user));
       const parts: ContainerParts = {
         ...options,
         image: image || options.image,
@@ -98,7 +98,7 @@ export function createContainers(options: ContainerOptions): Isolation {
           const used = await name?.();
           const commandFolder = await mkdtemp(join(commands, "command-"));
           await writeFile(join(commandFolder, "command"), commandScript(command), { mode: 0o600 });
-          await handOver([commandFolder]);
+          await chown([commandFolder]);
           const group = options.groups?.use(workspace.folder);
           const enclosed = containerCommand(parts, options.signalGroup, {
             name: `chartroom-${randomUUID()}`,

@@ -49,7 +49,7 @@ const MAX_WAITING = 100;
 const NUMBERS_PER_UPDATE = 200;
 
 /** An event that a subscription receives, and the kind under which it receives it. */
-interface Taken {
+interface QueuedEvent {
   readonly kind: string;
   readonly event: Pick<EventRow, "resourceType" | "resourceId" | "operation" | "sequence" | "at">;
 }
@@ -70,9 +70,9 @@ export async function queueEvents(
   const stored = await findSubscription(store.reader, scope, id);
   if (!stored || stored.subscription.state !== EventSubscriptionState.ACTIVE) return;
   if (await hasUnsent(store.reader, scope, id, EventDeliveryState.PENDING, MAX_WAITING)) return;
-  const { taken, reached } = await nextEvents(store, scope, stored);
+  const { queued, reached } = await nextEvents(store, scope, stored);
   const passed = reached - stored.sequence;
-  if (passed <= 0 || (taken.length === 0 && !mustUpdate && passed < NUMBERS_PER_UPDATE)) return;
+  if (passed <= 0 || (queued.length === 0 && !mustUpdate && passed < NUMBERS_PER_UPDATE)) return;
   await store.write(
     SYSTEM,
     operation,
@@ -83,7 +83,7 @@ export async function queueEvents(
       await insertDeliveries(
         tx,
         scope,
-        taken.map((each) => newDelivery(tx, id, each)),
+        queued.map((each) => newDelivery(tx, id, each)),
       );
       await setSubscriptionProgress(tx, scope, id, { sequence: reached });
     },
@@ -103,25 +103,25 @@ async function nextEvents(
   { reader: db }: Pick<Store, "reader">,
   scope: Scope,
   { subscription, sequence }: StoredSubscription,
-): Promise<{ readonly taken: readonly Taken[]; readonly reached: number }> {
+): Promise<{ readonly queued: readonly QueuedEvent[]; readonly reached: number }> {
   const { eventKinds: kinds } = subscription;
   const resources = resourcesOf(kinds);
   const upTo = sequence + NUMBERS_PER_READ;
   const only = resources && { types: storedTypes(resources), upTo };
   const { events, head, pruned } = await findEventsAfter(db, scope, sequence, EVENTS_PER_READ, only);
-  const taken: Taken[] = sequence < pruned ? [historyPruned(scope, pruned, events[0]?.at)] : [];
+  const queued: QueuedEvent[] = sequence < pruned ? [historyPruned(scope, pruned, events[0]?.at)] : [];
   for (const event of events) {
     const moment = dependsOnMoment(kinds, event) ? await findMoment(db, scope, event) : undefined;
     const kind = kindFor(kinds, event, moment);
-    if (kind !== undefined) taken.push({ kind, event });
+    if (kind !== undefined) queued.push({ kind, event });
   }
   const end = only ? Math.min(head, upTo) : head;
   const last = events.length < EVENTS_PER_READ ? end : (events.at(-1)?.sequence ?? end);
-  return { taken, reached: Math.max(last, pruned) };
+  return { queued, reached: Math.max(last, pruned) };
 }
 
 /** Returns the event that informs a subscription that events were removed before it could receive them. */
-function historyPruned({ organizationId }: Scope, sequence: number, at: number | undefined): Taken {
+function historyPruned({ organizationId }: Scope, sequence: number, at: number | undefined): QueuedEvent {
   return {
     kind: HISTORY_PRUNED,
     event: {
@@ -134,7 +134,11 @@ function historyPruned({ organizationId }: Scope, sequence: number, at: number |
   };
 }
 
-function newDelivery(tx: WriteTransaction, subscriptionId: string, { kind, event }: Taken): EventDelivery {
+function newDelivery(
+  tx: WriteTransaction,
+  subscriptionId: string,
+  { kind, event }: QueuedEvent,
+): EventDelivery {
   return create(EventDeliverySchema, {
     id: tx.newId(),
     eventSubscriptionId: subscriptionId,

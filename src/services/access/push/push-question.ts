@@ -20,7 +20,7 @@ export interface PushInProgress {
   readonly progress: Progress | undefined;
 }
 
-type AskedPush = MessageInitShape<typeof PushBranchSchema>;
+type PushBranchInit = MessageInitShape<typeof PushBranchSchema>;
 
 /**
  * Asks the runner of an environment to inspect or execute a push. If an earlier call of the same caller has asked the
@@ -32,7 +32,7 @@ export async function askToPush(
   deps: LongRunningDependencies,
   ctx: HandlerContext,
   environment: Environment,
-  push: AskedPush,
+  push: PushBranchInit,
 ): Promise<PushAnswer> {
   const value = create(PushBranchSchema, push);
   const isSame = (asked: EnvironmentQuestion["question"]) =>
@@ -60,7 +60,7 @@ export async function awaitBegunPush(
   deps: LongRunningDependencies,
   ctx: HandlerContext,
   environment: Environment,
-  push: AskedPush,
+  push: PushBranchInit,
 ): Promise<PushAnswer | undefined> {
   const value = create(PushBranchSchema, push);
   const isSame = (asked: EnvironmentQuestion["question"]) => {
@@ -90,7 +90,7 @@ async function ask(
     answer: "branchPushed",
     isSame,
     // A push that has begun is not interrupted: nobody would know whether the remote accepted it.
-    isLeft: !value || value.decided !== undefined,
+    outlivesCaller: !value || value.decided !== undefined,
   });
   if (!lasting) return undefined;
   if (!lasting.isDone) return { pushed: undefined, progress: lasting.progress };

@@ -7,7 +7,7 @@ import {
   ApprovalState as State,
 } from "#gen/service/v1/approval_pb.js";
 import type { Environment } from "#gen/service/v1/environment_pb.js";
-import { askedText, isPending } from "../../../domain/approval/approval.ts";
+import { approvalContent, isPending } from "../../../domain/approval/approval.ts";
 import { decidePush, pushRulesOf } from "../../../domain/approval/push-rules.ts";
 import { pushRefused, tooManyApprovals } from "../../../domain/environment/environment-push.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
@@ -70,7 +70,7 @@ export async function rulePush(
   // The decision does not cover a branch that becomes the default branch in the meantime.
   const allowed = { isAllowed: true, mayBeDefault: branch === defaultBranch } as const;
   if (decision === "allow") return allowed;
-  const asked = askedText({ case: "push", value: create(ApprovalPushSchema, content) });
+  const asked = approvalContent({ case: "push", value: create(ApprovalPushSchema, content) });
   const { pending, same } = await findAsked(tx, caller, environment, digestOf(asked.requestJson));
   if (same?.state === State.APPROVED) return allowed;
   if (same?.state === State.DENIED) {
@@ -104,7 +104,7 @@ export async function carryOut(
   caller: Caller,
   { environment, content }: Pick<KnownPush, "environment" | "content">,
 ): Promise<void> {
-  const { requestJson } = askedText({ case: "push", value: create(ApprovalPushSchema, content) });
+  const { requestJson } = approvalContent({ case: "push", value: create(ApprovalPushSchema, content) });
   const { same } = await findAsked(tx, caller, environment, digestOf(requestJson));
   if (same?.state !== State.APPROVED) return;
   const after = clone(ApprovalSchema, same);

@@ -8,7 +8,12 @@ import {
 import { WorkKind } from "#gen/runner/v1/work_pb.js";
 import { ToolKind } from "#gen/service/v1/approval_pb.js";
 import { hasStopped } from "../../../domain/agent/agent-execution.ts";
-import { type Asked, approvalOutcome, askedText, isPending } from "../../../domain/approval/approval.ts";
+import {
+  approvalContent,
+  approvalOutcome,
+  isPending,
+  type RequestedApproval,
+} from "../../../domain/approval/approval.ts";
 import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost } from "../../../domain/error.ts";
 import { type ApprovalRuling, ApprovalEffect as Effect } from "../../../domain/policy/approval-policy.ts";
@@ -56,7 +61,7 @@ export function requestApproval(
 /** @throws DomainError TEXT_DECEPTIVE */
 function checkedRequest({
   request: asked,
-}: RequestApprovalRequest): Exclude<Asked, { case: "step" | "push" }> {
+}: RequestApprovalRequest): Exclude<RequestedApproval, { case: "step" | "push" }> {
   if (asked.case === "question") {
     requireNoDeceptiveText(asked.value.message, "question.message");
     requireNoDeceptiveText(asked.value.schemaJson, "question.schemaJson");
@@ -76,10 +81,10 @@ async function request(
   scope: Scope,
   stored: StoredAgentExecution,
   { toolCallId, options }: RequestApprovalRequest,
-  asked: Exclude<Asked, { case: "step" | "push" }>,
+  asked: Exclude<RequestedApproval, { case: "step" | "push" }>,
 ): Promise<RequestApprovalResponse> {
   const { id: agentExecutionId, metadata } = stored.execution;
-  const text = askedText(asked);
+  const text = approvalContent(asked);
   const digest = digestOf(text.requestJson);
   const known = await findApprovalsOfToolCall(tx.db, scope, agentExecutionId, toolCallId);
   const same = known.find((each) => each.digest === digest);

@@ -69,7 +69,7 @@ export async function pauseAction(
   if (push) await askStepPush(tx, scope, { execution, action, environment, push });
   if (environment) await changeEnvironment(tx, scope, environment, pausedEnvironment(environment));
   await removeEnvironmentTokens(tx, scope, environmentId);
-  await goOn(tx, scope, execution, Object.assign(paused, { id: action.id }));
+  await continueAction(tx, scope, execution, Object.assign(paused, { id: action.id }));
 }
 
 /** Continues an action after people decided the step or push that it waits for, or the time expired. */
@@ -84,13 +84,13 @@ export async function applyStepApproval(
   if (!found || !isAsking(found.action) || nextStepOf(found.action) !== stepIndex) return;
   // In a cancelled execution, jobs/stops.ts may not have stopped this action yet.
   if (isCancelled(found.execution)) return;
-  if (approval.kind !== ApprovalKind.PUSH) return goOn(tx, scope, found.execution, found.action);
+  if (approval.kind !== ApprovalKind.PUSH) return continueAction(tx, scope, found.execution, found.action);
   const decided = Object.assign(decidedPush(found.action, approval, tx.now), { id: found.action.id });
   await updateAction(tx, scope, found.action, decided);
-  await goOn(tx, scope, found.execution, decided);
+  await continueAction(tx, scope, found.execution, decided);
 }
 
-async function goOn(
+async function continueAction(
   tx: WriteTransaction,
   scope: Scope,
   execution: WorkflowExecution,

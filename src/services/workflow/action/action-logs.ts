@@ -13,7 +13,7 @@ import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findExecution } from "../../../store/workflow/workflow-execution.ts";
 import { callerOf, streamBegunKey } from "../../call/call.ts";
 import { createNotifier } from "../../call/notifier.ts";
-import { type LogPlace, logPlaceKey } from "../../call/plain-stream.ts";
+import { type LogPosition, logPositionKey } from "../../call/plain-stream.ts";
 import { streamSignalOf } from "../../call/revocation-monitor.ts";
 import type { StreamDependencies } from "../../call/stream-dependencies.ts";
 
@@ -38,8 +38,8 @@ export async function* streamActionLogs(
   const ended = streamSignalOf(ctx);
   const notifier = createNotifier((wake) => store.onChange(id, wake), [ended, draining]);
   const lastStep = stepIndex ?? MAX_STEP_INDEX;
-  const resumed = ctx.values.get(logPlaceKey);
-  let position: Pick<LogPlace, "stepIndex" | "offset"> = resumed ?? {
+  const resumed = ctx.values.get(logPositionKey);
+  let position: Pick<LogPosition, "stepIndex" | "offset"> = resumed ?? {
     stepIndex: stepIndex ?? 0,
     offset: Number(afterOffset),
   };

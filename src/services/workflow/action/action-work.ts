@@ -34,7 +34,7 @@ import { findExecution, findWholeExecution } from "../../../store/workflow/workf
 import { findOutputsOfActions } from "../../../store/workflow/workflow-output.ts";
 import { findUsablePrebuildId } from "../../project/prebuild-selection.ts";
 import { MAX_ATTEMPTS } from "../../runner/held-lease.ts";
-import type { LeaseEnd, OfferedWork, WorkHandler } from "../../runner/work-handler.ts";
+import type { LeaseEnd, WorkHandler, WorkToLease } from "../../runner/work-handler.ts";
 import { enterNextStep } from "../execution/approval-entry.ts";
 import { findExecutorAssigner } from "../execution/executor-assigner.ts";
 import { requestEnvironmentDeletion } from "../execution/kept-environment.ts";
@@ -153,7 +153,7 @@ interface ActionToBegin extends ActionOfExecution {
 async function findActionToBegin(
   tx: WriteTransaction,
   scope: Scope,
-  { work, runnerId, ahead }: OfferedWork<ActionAhead>,
+  { work, runnerId, ahead }: WorkToLease<ActionAhead>,
 ): Promise<ActionToBegin | undefined> {
   // The work of an action is in the group of its execution.
   const found = await (ahead?.found() ?? findActionOfExecution(tx, scope, work.subject_id, work.group_id));
@@ -187,7 +187,7 @@ async function findActionToBegin(
 async function createEnvironmentForAttempt(
   tx: WriteTransaction,
   scope: Scope,
-  { work, runnerId, policies, ahead }: OfferedWork<ActionAhead>,
+  { work, runnerId, policies, ahead }: WorkToLease<ActionAhead>,
   { action, execution }: ActionOfExecution,
 ): Promise<ActionEnvironment | undefined> {
   const environmentClassId = work.environment_class_id;

@@ -23,7 +23,7 @@ import { askApproval } from "../../approval/approval-asking.ts";
 import { cancelApproval } from "../../approval/approval-end.ts";
 
 /** A push that a pullRequest step is about to make. */
-export interface AskedStepPush {
+export interface StepPushRequest {
   /** The execution with its plan. */
   readonly execution: WorkflowExecution;
   readonly action: FoundAction;
@@ -40,7 +40,7 @@ export interface AskedStepPush {
 export async function askStepPush(
   tx: WriteTransaction,
   scope: Scope,
-  { execution, action, environment, push }: AskedStepPush,
+  { execution, action, environment, push }: StepPushRequest,
 ): Promise<void> {
   const stepIndex = nextStepOf(action);
   const step = pullRequestAt(stepsOf(execution, action), stepIndex);

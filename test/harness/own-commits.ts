@@ -5,7 +5,7 @@ import type { Store } from "../../src/store/store.ts";
  * Listens to a store, and leaves out the calls of all its listeners that come on PostgreSQL without a commit of this
  * process, once a second: a listener of what nobody changes is called by those alone, before any that is added later.
  */
-export function toldBy({ onChange, onCommit }: Pick<Store, "onChange" | "onCommit">) {
+export function listenToOwnCommits({ onChange, onCommit }: Pick<Store, "onChange" | "onCommit">) {
   let isOfAll = false;
   let commits = 0;
   onCommit(() => {
