@@ -202,7 +202,7 @@ export async function findProjectNames(
 }
 
 function leftOutWarning(count: number, maxActions: number): WorkflowError {
-  return workflowError("actions_left_out", `${count} were left out: at most ${maxActions} actions are made`, {
+  return workflowError("actions_left_out", `${count} left out: at most ${maxActions} actions are made`, {
     count: String(count),
   });
 }
