@@ -12,7 +12,9 @@ import { serverWorkDir } from "./folders/state-folder.ts";
 import {
   chooseIsolationOnMachine,
   machineOptions,
+  namedHosts,
   repositoryCacheBytesOf,
+  requireGit,
   startRunnerOnMachine,
 } from "./runner-machine.ts";
 
@@ -28,6 +30,16 @@ export interface LocalRunnerContext {
   readonly isolation: ChosenIsolation;
   /** The organization that the runner registers in; the first one by default. */
   readonly organizationId?: string | undefined;
+}
+
+/**
+ * Checks what the server's own runner needs on this machine, except its isolation.
+ *
+ * @throws StartError when git or a host in the file of hosts cannot be used
+ */
+export async function checkLocalRunner({ egressHosts }: Config, terminal: Terminal): Promise<void> {
+  namedHosts(egressHosts);
+  await requireGit(terminal);
 }
 
 /**

@@ -14,11 +14,11 @@ import type { FillProgress } from "../store/row-fill.ts";
 import { findNamedKeyIds } from "../store/runner/key-id.ts";
 import { DATABASE_FILE } from "../store/sqlite/database-file.ts";
 import type { FolderLock } from "../store/sqlite/lock.ts";
-import { emptiedData, lostData } from "../store/sqlite/lost-files.ts";
+import { emptiedData, type LostData, lostData, NEW_ELSEWHERE } from "../store/sqlite/lost-files.ts";
 import type { StoreOptions } from "../store/sqlite/open.ts";
 import type { Reader, Store } from "../store/store.ts";
 import { makeFolder } from "./folders/file-access.ts";
-import { InUse, openDatabase } from "./open-database.ts";
+import { hasTables, InUse, openDatabase } from "./open-database.ts";
 import { hasHadServer, SERVER_URL_FILE } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
 
@@ -85,10 +85,15 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
 export async function openExistingData(config: DataConfig, options: OpenOptions = {}): Promise<OpenData> {
   requireDatabase(config);
   requireKeyFile(config);
+  const nothing = new StartError(
+    `there is nothing in ${placeOf(config)}: correct --database-url, or start the server once`,
+  );
+  // Opening it would create the tables.
+  if (config.databaseUrl && !(await hasTables(config))) throw nothing;
   const data = await openData(config, options);
   if (!config.databaseUrl || (await hadOrganization(data.store.reader))) return data;
   await data.store.close();
-  throw new StartError(`there is nothing in ${placeOf(config)}: start the server once`);
+  throw nothing;
 }
 
 /** Requires a database in the data folder, unless the settings name another one. @throws StartError */
@@ -105,10 +110,34 @@ function requireWhole({ dataDir, databaseUrl }: DataConfig): void {
 }
 
 /** Requires that a database without an organization never had one. @throws StartError */
-export async function requireBeginning({ dataDir, databaseUrl }: DataConfig, db: Reader): Promise<void> {
-  if (databaseUrl || !hasHadServer(dataDir) || (await hadOrganization(db))) return;
-  const { what, advice } = emptiedData(dataDir, SERVER_URL_FILE);
-  throw new StartError(`${what}: ${advice}`);
+export async function requireBeginning(config: DataConfig, db: Reader): Promise<void> {
+  if (!hasHadServer(config.dataDir) || (await hadOrganization(db))) return;
+  throw emptied(config);
+}
+
+/**
+ * Requires that a database without tables may become a new installation. With a mistyped URL, a server would
+ * otherwise create its tables there, and another organization.
+ * @throws StartError
+ */
+export async function requireKnownDatabase(config: DataConfig): Promise<void> {
+  if (!config.databaseUrl || !hasHadServer(config.dataDir) || (await hasTables(config))) return;
+  throw emptied(config);
+}
+
+function emptied(config: DataConfig): StartError {
+  const { what, advice } = emptiedDataOf(config);
+  return new StartError(`${what}: ${advice}`);
+}
+
+/** Returns the loss for an empty database, in the settings of a server that has had an organization. */
+export function emptiedDataOf(config: DataConfig): LostData {
+  const { dataDir, databaseUrl } = config;
+  if (!databaseUrl) return emptiedData(dataDir, SERVER_URL_FILE);
+  return {
+    what: `${placeOf(config)} is empty, although a server has left ${SERVER_URL_FILE} in ${dataDir}`,
+    advice: `correct --database-url, restore a backup, or copy a data folder there with chartroom move; ${NEW_ELSEWHERE}`,
+  };
 }
 
 /**

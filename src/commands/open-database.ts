@@ -30,6 +30,12 @@ export async function openDatabase(
   );
 }
 
+/** Returns whether the database in the settings has tables of Chartroom. @throws StartError as {@link asDatabaseError} */
+export async function hasTables(config: DataConfig): Promise<boolean> {
+  const store = await import("../store/postgres/open-read-only.ts");
+  return asDatabaseError(config, () => store.hasTables(addressOf(config)));
+}
+
 /** Returns the address of the database in the settings. @throws StartError when the password cannot be read */
 export function addressOf(config: DataConfig): DatabaseAddress {
   try {

@@ -4,10 +4,13 @@ import type { RunnerConfig } from "../config/config.ts";
 import type { ISOLATION_SETTINGS } from "../config/isolation-settings.ts";
 import type { Log } from "../log.ts";
 import { type NamedHosts, readNamedHosts } from "../runner/egress/named-hosts.ts";
+import { requireGitVersion } from "../runner/git/git-tools.ts";
 import { type ChosenIsolation, chooseIsolation } from "../runner/isolation/choose-isolation.ts";
 import { workLimitsOf } from "../runner/isolation/limits.ts";
+import { createCommandRunner } from "../runner/process/command.ts";
 import { type Runner, type RunnerOptions, startRunner } from "../runner/process/start-runner.ts";
 import { RunnerError } from "../runner/protocol/runner-error.ts";
+import { WorkFailure } from "../runner/protocol/work-failure.ts";
 import { type FolderLock, lockFile } from "../store/sqlite/lock.ts";
 import type { Terminal } from "./definitions/command-line.ts";
 import { makeFolder } from "./folders/file-access.ts";
@@ -98,12 +101,21 @@ export function machineOptions(
   };
 }
 
-function namedHosts(file: string): NamedHosts {
+/** Reads the file of the hosts that isolated work may reach. @throws StartError for an unusable file */
+export function namedHosts(file: string): NamedHosts {
   try {
     return readNamedHosts(file);
   } catch (error) {
     return rethrowRunnerError(error);
   }
+}
+
+/** Requires a git that runners can use. @throws StartError when there is none */
+export async function requireGit({ env, signalGroup }: Terminal): Promise<void> {
+  const programs = { run: createCommandRunner(signalGroup), path: env.PATH ?? "" };
+  await requireGitVersion(programs).catch((error) => {
+    throw error instanceof WorkFailure ? new StartError(error.message) : error;
+  });
 }
 
 /** Returns the operator's size limit of the repository cache; undefined for no cache. */

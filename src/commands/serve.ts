@@ -22,7 +22,15 @@ import { type Store, SYSTEM, type WriteTransaction } from "../store/store.ts";
 import type { RunningService, Terminal } from "./definitions/command-line.ts";
 import { deliverFirstTokens, type FirstTokens, firstTokens, NO_ORGANIZATION } from "./first-start.ts";
 import { makeFolder } from "./folders/file-access.ts";
-import { lockData, openData, placeOf, requireBeginning, requireKeys } from "./open-data.ts";
+import { toListenError } from "./listen-error.ts";
+import {
+  lockData,
+  openData,
+  placeOf,
+  requireBeginning,
+  requireKeys,
+  requireKnownDatabase,
+} from "./open-data.ts";
 import { checkServeSettings, isLoopback } from "./preflight.ts";
 import { keepServerUrl } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
@@ -67,7 +75,12 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
     : createLog(config.logLevel, terminal.writeLog);
   const local = config.localRunner ? await import("./local-runner.ts") : undefined;
   // Before anything is created or shown once, because the start may fail here.
-  const isolation = await local?.chooseLocalIsolation(config, terminal, log).catch((error) => {
+  const prepare = async () => {
+    await local?.checkLocalRunner(config, terminal);
+    await requireKnownDatabase(config);
+    return local?.chooseLocalIsolation(config, terminal, log);
+  };
+  const isolation = await prepare().catch((error) => {
     lock?.release();
     throw error;
   });
@@ -251,17 +264,4 @@ async function recordOrganizations(store: Store): Promise<void> {
       recordInInstallation(tx, organization);
   };
   await store.write(SYSTEM, "chartroom serve", record, { locks: [null] });
-}
-
-function toListenError(config: Config, error: NodeJS.ErrnoException): Error {
-  if (error.code === "EADDRINUSE") {
-    return new ConfigError([
-      `--port ${config.port} is in use on ${config.host}; stop what uses it or choose another`,
-    ]);
-  }
-  if (error.code === "EACCES") return new ConfigError([`--port ${config.port} may not be used by this user`]);
-  if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND") {
-    return new ConfigError([`--host ${config.host} is no address of this machine`]);
-  }
-  return error;
 }

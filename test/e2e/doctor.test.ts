@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
@@ -10,6 +11,8 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { openData } from "../../src/commands/open-data.ts";
@@ -47,7 +50,9 @@ afterAll(async () => {
 });
 
 const diagnose = async (dataDir: string, args: readonly string[] = []) => {
-  const { code, stdout, stderr } = await runHostedCommand(["doctor", "--data-dir", dataDir, ...args]);
+  // Another program of this machine may listen at the default port.
+  const shared = ["--data-dir", dataDir, "--port", "0"];
+  const { code, stdout, stderr } = await runHostedCommand(["doctor", ...shared, ...args]);
   expect(stderr).toBe("");
   const lines = stdout.trim().split("\n");
   return { code, stdout, wrong: lines.filter((line) => line.startsWith("wrong")), sum: lines.at(-1) };
@@ -72,10 +77,52 @@ describe("the doctor", () => {
       expect(stdout).toMatch(new RegExp(`^ok +${subject} `, "m"));
   });
 
-  test("disturbs no server that runs", async () => {
+  test("disturbs no server that runs, and recognizes it at its port", async () => {
     const server = await startHostedServer();
-    expect((await diagnose(server.dataDir)).code).toBe(0);
+    const { code, stdout } = await diagnose(server.dataDir, ["--port", String(server.port)]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      `ok     address      a Chartroom server listens at port ${server.port} of 127.0.0.1\n`,
+    );
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+  });
+
+  test("tells that another program listens at the server's port", async () => {
+    const other = createServer((_request, response) => response.end("Hello")).listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const { code, wrong } = await diagnose(sound, ["--port", String(port)]);
+    other.close();
+    const line = `wrong  address      --port ${port} is in use on 127.0.0.1; stop what uses it or choose another`;
+    expect([code, wrong]).toEqual([1, [line]]);
+  });
+
+  test("tells that the host is no address of this machine", async () => {
+    const args = ["--host", "192.0.2.1", "--base-url", "https://chartroom.example.org", "--port", "18443"];
+    const { code, wrong } = await diagnose(sound, args);
+    expect([code, wrong]).toEqual([
+      1,
+      ["wrong  address      --host 192.0.2.1 is no address of this machine"],
+    ]);
+  });
+
+  test("tells what the server's own runner lacks, without which a server creates nothing", async () => {
+    const hosts = join(temporaryFolder(), "hosts");
+    writeFileSync(hosts, "nothing\n");
+    const args = ["--local-runner", "--isolation", "none", "--egress-hosts", hosts];
+    const { code, wrong } = await diagnose(sound, args);
+    expect([code, wrong]).toEqual([
+      1,
+      [expect.stringContaining(`wrong  local runner --egress-hosts ${hosts}, line 1: `)],
+    ]);
+    const path = temporaryFolder();
+    const { stdout } = await runCommand(["doctor", "--data-dir", sound, "--port", "0", "--local-runner"], {
+      PATH: path,
+    });
+    expect(stdout).toContain("wrong  local runner git 2.37 or newer is needed in PATH: install it\n");
+    const dataDir = join(temporaryFolder(), "data");
+    await expect(startHostedServer({ dataDir, args })).rejects.toThrow("line 1: ");
+    expect((await startHostedServer({ dataDir })).token).not.toBe("");
   });
 
   test("tells of runners and of webhooks that are paused", async () => {
@@ -357,7 +404,15 @@ describe("a folder", () => {
     const folder = join(parent, "data");
     cpSync(sound, folder, { recursive: true });
     const look = () => {
-      const { status, stdout } = asNobody(process.execPath, program, "doctor", "--data-dir", folder);
+      const { status, stdout } = asNobody(
+        process.execPath,
+        program,
+        "doctor",
+        "--data-dir",
+        folder,
+        "--port",
+        "0",
+      );
       return [status, stdout.split("\n").filter((line) => line.startsWith("wrong"))];
     };
     chmodSync(parent, 0o755);

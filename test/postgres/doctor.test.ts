@@ -1,9 +1,18 @@
+import { copyFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "@jest/globals";
 import pg from "pg";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import { emptyDatabase } from "../harness/postgres-store.ts";
-import { runHostedCommand, stopAll, type TestServer } from "../harness/server.ts";
-import { startServers } from "../harness/several-servers.ts";
+import { emptyDatabase, onCluster } from "../harness/postgres-store.ts";
+import {
+  runHostedCommand,
+  startHostedServer,
+  startServer,
+  stopAll,
+  type TestServer,
+  temporaryFolder,
+} from "../harness/server.ts";
+import { firstToken, startServers } from "../harness/several-servers.ts";
 
 let cluster: PostgresCluster;
 let server: TestServer;
@@ -18,8 +27,8 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-const diagnose = async (databaseUrl: string) => {
-  const args = ["doctor", "--data-dir", server.dataDir];
+const diagnose = async (databaseUrl: string, dataDir = server.dataDir) => {
+  const args = ["doctor", "--data-dir", dataDir, "--port", "0"];
   const { code, stdout } = await runHostedCommand(args, { CHARTROOM_DATABASE_URL: databaseUrl });
   return { code, stdout };
 };
@@ -48,10 +57,45 @@ test("the doctor tries a change, leaves nothing of it, and says why none is take
   );
 });
 
-test("the doctor says that a database holds nothing of this release, or that it cannot be reached", async () => {
-  const empty = await diagnose(await emptyDatabase(cluster));
-  expect(empty.code).toBe(1);
-  expect(empty.stdout).toMatch(/^wrong +database +.*is not of this release: start the server with it once/m);
+/** Returns the number of tables in a database. */
+const tablesIn = async (databaseUrl: string) => {
+  const { rows } = await onCluster(
+    databaseUrl,
+    "select count(*)::int as count from pg_tables where schemaname = 'public'",
+  );
+  return rows[0].count;
+};
+
+test("an empty database is no new installation for the data folder of another, nor for a command", async () => {
+  const wrongUrl = await emptyDatabase(cluster);
+  const what = `is empty, although a server has left server.url in ${server.dataDir}`;
+  const found = await diagnose(wrongUrl);
+  expect(found.code).toBe(1);
+  expect(found.stdout).toMatch(new RegExp(`^wrong +database +the database \\S+ at \\S+ ${what}\\n`, "m"));
+  expect(found.stdout).toContain("-> correct --database-url, restore a backup, or copy a data folder there");
+  const env = { CHARTROOM_DATABASE_URL: wrongUrl };
+  await expect(startHostedServer({ dataDir: server.dataDir, env })).rejects.toThrow(
+    `${what}: correct --database-url`,
+  );
+  const listed = await runHostedCommand(["token", "list", "--data-dir", server.dataDir], env);
+  expect([listed.code, listed.stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^chartroom: there is nothing in .*: correct --database-url, or start the server once\n$/,
+    ),
+  ]);
+  expect(await tablesIn(wrongUrl)).toBe(0);
+
+  const dataDir = temporaryFolder();
+  copyFileSync(join(server.dataDir, "key.json"), join(dataDir, "key.json"));
+  const fresh = await diagnose(wrongUrl, dataDir);
+  expect(fresh.code).toBe(0);
+  expect(fresh.stdout).toMatch(/^note +database +it is empty: .*\n +-> .*or correct --database-url$/m);
+  const started = await startServer({ dataDir, env });
+  expect(await firstToken(started)).not.toBe("");
+});
+
+test("the doctor says that a database cannot be reached", async () => {
   await cluster.crash();
   const away = await diagnose(url);
   expect(away.code).toBe(1);

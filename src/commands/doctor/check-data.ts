@@ -10,9 +10,10 @@ import { findAuditLag } from "../../store/record/audit-lag.ts";
 import { findNewestAuditTime } from "../../store/record/audit-log.ts";
 import { findNamedKeyIds } from "../../store/runner/key-id.ts";
 import { DATABASE_FILE } from "../../store/sqlite/database-file.ts";
-import { emptiedData, lostData } from "../../store/sqlite/lost-files.ts";
+import { lostData } from "../../store/sqlite/lost-files.ts";
 import type { ReadOnlyStore } from "../../store/store.ts";
-import { addressOf, asDatabaseError } from "../open-database.ts";
+import { emptiedDataOf } from "../open-data.ts";
+import { addressOf, asDatabaseError, hasTables } from "../open-database.ts";
 import { hasHadServer, SERVER_URL_FILE } from "../server-url.ts";
 import { StartError } from "../start-error.ts";
 import { type Finding, note, ok, wrong } from "./finding.ts";
@@ -41,6 +42,7 @@ export async function checkData(check: DataCheck): Promise<Finding[]> {
   const { config } = check;
   const findings = config.databaseUrl ? await checkPostgres(check) : await checkFile(config);
   if (findings.some(({ level }) => level === "wrong")) return findings;
+  if (config.databaseUrl && !(await hasTables(config))) return [...findings, emptyFinding(config)];
   let store: ReadOnlyStore;
   try {
     store = await openForReading(config);
@@ -64,13 +66,20 @@ export async function checkData(check: DataCheck): Promise<Finding[]> {
 /** Reports a database in which nothing was ever created: its content may have been lost with its change log. */
 async function checkBeginning({ reader }: ReadOnlyStore, { config }: DataCheck): Promise<Finding[]> {
   if (await hadOrganization(reader)) return [];
-  if (!config.databaseUrl && hasHadServer(config.dataDir)) {
-    const { what, advice } = emptiedData(config.dataDir, SERVER_URL_FILE);
-    return [wrong("database", what, advice)];
+  return [emptyFinding(config)];
+}
+
+function emptyFinding(config: Config): Finding {
+  if (hasHadServer(config.dataDir)) {
+    const { what, advice } = emptiedDataOf(config);
+    return wrong("database", what, advice);
   }
   const text = "it is empty: the next start of the server creates an organization, as in a new database";
-  const advice = `if there was one before, restore a backup; ${DATABASE_FILE}-wal is part of the database`;
-  return [note("database", text, advice)];
+  const restore = "if there was one before, restore a backup";
+  const advice = config.databaseUrl
+    ? `${restore}, or correct --database-url`
+    : `${restore}; ${DATABASE_FILE}-wal is part of the database`;
+  return note("database", text, advice);
 }
 
 async function checkExport({ reader }: ReadOnlyStore, { now, config }: DataCheck): Promise<Finding[]> {

@@ -7,7 +7,7 @@ import { keysFrom } from "../../keys.ts";
 import { createLog } from "../../log.ts";
 import { diskProblem } from "../../machine-checks.ts";
 import type { Terminal } from "../definitions/command-line.ts";
-import { chooseLocalIsolation } from "../local-runner.ts";
+import { checkLocalRunner, chooseLocalIsolation } from "../local-runner.ts";
 import { checkServeSettings } from "../preflight.ts";
 import { StartError } from "../start-error.ts";
 import { type Finding, note, ok, wrong } from "./finding.ts";
@@ -77,6 +77,12 @@ export function checkKeys(config: Config): {
 /** Tries the isolation of the server's own runner. */
 export async function checkIsolation(config: Config, terminal: Terminal): Promise<Finding[]> {
   if (!config.localRunner) return [ok("isolation", "the server runs no work itself (--local-runner)")];
+  try {
+    await checkLocalRunner(config, terminal);
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    return [wrong("local runner", error.message)];
+  }
   try {
     const { name } = await chooseLocalIsolation(config, terminal, createLog("silent"));
     if (name !== "none") return [ok("isolation", `work is isolated by ${name}`)];

@@ -1,5 +1,6 @@
 import { type Config, ConfigError, readConfig } from "../../config/config.ts";
 import type { Flags, Terminal } from "../definitions/command-line.ts";
+import { checkAddress } from "./check-address.ts";
 import { checkData } from "./check-data.ts";
 import { checkFolder } from "./check-folder.ts";
 import { checkDisk, checkIsolation, checkKeys, checkSettings } from "./check-machine.ts";
@@ -32,11 +33,14 @@ async function findAll(flags: Flags, terminal: Terminal, now: () => number): Pro
   }
   const settings = checkSettings(config, now());
   const folder = checkFolder(config);
+  const address = await checkAddress(config);
   // Do not report the content of an unusable folder as another problem.
-  if (folder.some(({ level }) => level === "wrong") && !config.databaseUrl) return [...settings, ...folder];
+  if (folder.some(({ level }) => level === "wrong") && !config.databaseUrl)
+    return [...settings, ...address, ...folder];
   const { findings: keys, ids: keyIds } = checkKeys(config);
   return [
     ...settings,
+    ...address,
     ...folder,
     ...(await checkDisk(config)),
     ...keys,

@@ -1,6 +1,7 @@
 /** The doctor's subjects, in the order of its report. */
 export type Subject =
   | "settings"
+  | "address"
   | "data folder"
   | "disk"
   | "keys"
@@ -9,6 +10,7 @@ export type Subject =
   | "runners"
   | "webhooks"
   | "audit export"
+  | "local runner"
   | "isolation";
 
 /** One thing that the doctor has found. */

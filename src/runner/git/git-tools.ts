@@ -89,7 +89,8 @@ async function writeProgram(folder: string, name: string, text: string): Promise
   return file;
 }
 
-async function requireGitVersion(programs: Programs): Promise<void> {
+/** Requires a git that runners can use. @throws WorkFailure git_missing when it is missing or older than 2.37 */
+export async function requireGitVersion(programs: Programs): Promise<void> {
   const { stdout } = await programs
     .run({
       program: "git",

@@ -24,6 +24,18 @@ export async function openReadOnlyDatabase(address: DatabaseAddress): Promise<Re
   return { reader: builderOver((query) => client.query(query), true), close: () => client.end() };
 }
 
+/** Returns whether a database has tables of Chartroom. */
+export async function hasTables(address: DatabaseAddress): Promise<boolean> {
+  const client = new pg.Client(plainConfig(address));
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return await isMade(client);
+  } finally {
+    await client.end();
+  }
+}
+
 /** Facts about a database, as it reports them. */
 export interface DatabaseReport {
   /** Release of the engine, such as `18.1`. */
@@ -68,9 +80,13 @@ export async function inspectDatabase(
   }
 }
 
-async function changeProblem(client: pg.Client): Promise<string | undefined> {
+async function isMade(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ known: boolean }>("select to_regclass('fact') is not null as known");
-  if (!rows[0]?.known) return undefined;
+  return rows[0]?.known ?? false;
+}
+
+async function changeProblem(client: pg.Client): Promise<string | undefined> {
+  if (!(await isMade(client))) return undefined;
   await client.query("begin");
   try {
     await tryInsert(client);

@@ -8,7 +8,8 @@ export interface LostData {
   readonly advice: string;
 }
 
-const NEW_ELSEWHERE =
+/** The advice for someone who wants a new installation. */
+export const NEW_ELSEWHERE =
   "for a new installation, name another folder with --data-dir, or move away what is in this one";
 
 /**
