@@ -63,27 +63,29 @@ export function prepared<P extends object, R>(
 export const ROWS_PER_RUN = 20;
 
 /**
- * Returns an insert or update of any number of rows, in as few statements as {@link ROWS_PER_RUN} allows. The
- * statement for each number of rows is built and compiled once per connection. `build` gets one or more rows of
- * placeholders, each as {@link prepared} provides them.
+ * Returns a query of any number of rows, in as few statements as {@link ROWS_PER_RUN} allows. The statement for each
+ * number of rows is built and compiled once per connection. `build` gets one or more rows of placeholders, each as
+ * {@link prepared} provides them.
  */
-export function preparedForRows<P extends object>(
-  build: (db: Kysely<Schema>, rows: P[]) => Compilable<unknown>,
-): (db: Reader, rows: readonly P[]) => Promise<void> {
-  const known: ((db: Reader, rows: readonly P[]) => Promise<unknown[]>)[] = [];
+export function preparedForRows<P extends object, R = unknown>(
+  build: (db: Kysely<Schema>, rows: P[]) => Compilable<R>,
+): (db: Reader, rows: readonly P[]) => Promise<R[]> {
+  const known: ((db: Reader, rows: readonly P[]) => Promise<R[]>)[] = [];
   const statementOf = (count: number) => {
     const placeholders = Array.from({ length: count }, (_, row) => placeholdersOf<P>(row));
-    return compiledOnce<readonly P[], unknown>(
+    return compiledOnce<readonly P[], R>(
       (db) => build(db, placeholders).compile(),
       (rows, { name, row }) => (rows[row] as Record<string, unknown>)[name],
     );
   };
   return async (db, rows) => {
+    const results: R[] = [];
     for (let next = 0; next < rows.length; next += ROWS_PER_RUN) {
       const part = rows.slice(next, next + ROWS_PER_RUN);
       known[part.length] ??= statementOf(part.length);
-      await known[part.length]?.(db, part);
+      results.push(...((await known[part.length]?.(db, part)) ?? []));
     }
+    return results;
   };
 }
 

@@ -83,11 +83,13 @@ export async function claimWork(
   const expiresAt = tx.now + leaseMs;
   const subject = { kind, subject_id, runner_id };
   const holder = { leasedBy: runnerId, instanceId: instanceId || null };
-  const confirmed = setLease(tx.db, { id, ...subject, ...holder, expiresAt, idleSince }).then((rows) => {
+  const confirmed = Promise.all([
+    setLease(tx.db, { id, ...subject, ...holder, expiresAt, idleSince }),
+    setTurn(tx.db, { organizationId, turn }),
+  ]).then(([rows]) => {
     if (rows.length === 0) throw new Error(`the work ${id} is leased already`);
   });
   confirmed.catch(() => {});
-  await setTurn(tx.db, { organizationId, turn });
   const leased = {
     ...work,
     ...subject,

@@ -38,6 +38,31 @@ export async function findAction(db: Reader, scope: Scope, id: string): Promise<
   return row && actionOfRow(row);
 }
 
+const selectActions = preparedForRows<{ id: string; organizationId: string }, ActionRow>((db, rows) =>
+  db
+    .selectFrom("workflow_action")
+    .select(ACTION_COLUMNS)
+    .where(
+      "id",
+      "in",
+      rows.map(({ id }) => id),
+    )
+    .where("organization_id", "=", rows[0]?.organizationId ?? ""),
+);
+
+/** Returns functions that read the actions with these ids from their rows, by id: a broken row fails only its action. */
+export async function findActions(
+  db: Reader,
+  { organizationId }: Scope,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, () => FoundAction>> {
+  const rows = await selectActions(
+    db,
+    ids.map((id) => ({ id, organizationId })),
+  );
+  return new Map(rows.map((row) => [row.id, () => actionOfRow(row)]));
+}
+
 /**
  * Returns up to `limit` running actions whose maximum time is over at `now`. For the system.
  * @param organizationId of the actions; default any

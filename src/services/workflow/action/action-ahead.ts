@@ -5,7 +5,7 @@ import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { findSourceSetters } from "../../../store/identity/source-setter.ts";
 import type { StoredWork } from "../../../store/runner/work.ts";
 import type { Scope, WriteTransaction } from "../../../store/store.ts";
-import { type FoundAction, findAction } from "../../../store/workflow/workflow-action.ts";
+import { type FoundAction, findActions } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution, type StoredExecution } from "../../../store/workflow/workflow-execution.ts";
 import { getExecutorAsCaller } from "../../identity/executor.ts";
 import type { ActionOfExecution } from "./action-progress.ts";
@@ -74,8 +74,13 @@ export async function readActionsAhead(
     executions.set(id, known);
     return known;
   };
+  const actions = findActions(
+    tx.db,
+    scope,
+    works.map(({ subject_id }) => subject_id),
+  );
   const reads = works.map(({ subject_id, group_id }) => ({
-    action: findAction(tx.db, scope, subject_id),
+    action: actions.then((found) => found.get(subject_id)?.()),
     // The work of an action is in the group of its execution.
     execution: executionOf(group_id),
   }));
