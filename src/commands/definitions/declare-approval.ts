@@ -114,7 +114,7 @@ export function declareRunApprove(run: Command, terminal: Terminal): void {
         }
         const decision = { ...decisionOf(flags, true), digest: found.digest };
         await tell(terminal, await decideApproval(access, found.id, decision), json);
-        const { lostTurnNote } = await import("../client/run.ts");
+        const { lostTurnNote } = await import("../client/run/run.ts");
         const note = await lostTurnNote(access, id, found);
         if (note !== "") terminal.printError(note);
       },

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import type { PushProgress, PushResult, RunPullRequest, RunPush } from "../client/push-run.ts";
+import type { PushProgress, PushResult, RunPullRequest, RunPush } from "../client/run/push.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import { ExitCode } from "../start-error.ts";
 import { type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
-const loadPushCommands = () => import("../client/push-run.ts");
+const loadPushCommands = () => import("../client/run/push.ts");
 
 type Shown = { readonly json?: boolean; readonly wait?: boolean };
 

@@ -1,14 +1,14 @@
 import type { Command } from "commander";
 import { printable } from "../client/printable.ts";
-import type { DiffChoice } from "../client/run-changes.ts";
+import type { DiffChoice } from "../client/run/changes.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
 import { widthOf } from "../terminal/terminal-width.ts";
 import { type Terminal, withSettings } from "./command-line.ts";
 
 // Loaded on demand: a command does not load the modules of others.
-const loadChanges = () => import("../client/run-changes.ts");
-const loadReviewCommands = () => import("../client/review.ts");
+const loadChanges = () => import("../client/run/changes.ts");
+const loadReviewCommands = () => import("../client/run/review.ts");
 
 type DiffFlags = ClientFlags & Partial<Omit<DiffChoice, "run">> & { readonly json?: boolean };
 type FilesFlags = ClientFlags & { readonly json?: boolean; readonly content?: boolean };

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
-import type { LostTurnDecision, PhaseName, RunFilter, RunStart } from "../client/run.ts";
+import type { PhaseName, RunFilter } from "../client/run/list.ts";
+import type { LostTurnDecision, RunStart } from "../client/run/run.ts";
 import { accessOf, CLIENT_SETTINGS, type ClientFlags, type ServerAccess } from "../client/server-access.ts";
 import { ExitCode } from "../start-error.ts";
 import { widthOf } from "../terminal/terminal-width.ts";
@@ -9,7 +10,7 @@ import { declareRunPush } from "./declare-push.ts";
 import { declareRunChanges, declareRunReview } from "./declare-run-changes.ts";
 
 // Loaded on demand: a command does not load the modules of others.
-const loadRunCommands = () => import("../client/run.ts");
+const loadRunCommands = () => import("../client/run/run.ts");
 
 const PHASE_NAMES: readonly PhaseName[] = ["pending", "running", "waiting", "stopped"];
 
@@ -62,7 +63,7 @@ export function declareRun(program: Command, terminal: Terminal): void {
       .option("--json", "print a JSON list of service.v1.AgentExecution")
       .action(async ({ phase: phases = [], agent, limit, json, ...flags }: ListFlags) => {
         const access = accessOf(flags, terminal);
-        const { listRuns, runJson, runTable } = await loadRunCommands();
+        const { listRuns, runJson, runTable } = await import("../client/run/list.ts");
         const runs = await listRuns(access, { phases, agent, limit });
         terminal.print(json ? runJson(runs) : await runTable(access, runs, widthOf(terminal)));
       }),
@@ -220,7 +221,7 @@ async function follow(
     earlierSequence,
   }: Watching & { readonly earlierSequence?: bigint },
 ): Promise<void> {
-  const { watchRun } = await import("../client/watch-run.ts");
+  const { watchRun } = await import("../client/run/watch.ts");
   const { print } = terminal;
   const place = { ...access, agentExecutionId, earlierSequence, retryForMs: retryFor * 1_000 };
   const isWell = await watchRun({ ...place, untilWaiting, json, print });

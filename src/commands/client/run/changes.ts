@@ -14,12 +14,12 @@ import {
 } from "#gen/service/v1/environment_changes_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { StartError } from "../start-error.ts";
-import { table } from "../terminal/table.ts";
-import { call, isNotFound, readPages } from "./call.ts";
-import { jsonText, printable, timeOf } from "./printable.ts";
-import type { ServerAccess } from "./server-access.ts";
+import { createHttpTransport } from "../../../runner/protocol/connection.ts";
+import { StartError } from "../../start-error.ts";
+import { table } from "../../terminal/table.ts";
+import { call, isNotFound, readPages } from "../call.ts";
+import { jsonText, printable, timeOf } from "../printable.ts";
+import type { ServerAccess } from "../server-access.ts";
 
 /** What `chartroom run diff` compares a run's environment with. */
 export interface DiffChoice {

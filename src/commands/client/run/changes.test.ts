@@ -7,7 +7,7 @@ import {
   EnvironmentFileDiff_PatchOmission as Omission,
   EnvironmentFile_Kind as What,
 } from "#gen/service/v1/environment_changes_pb.js";
-import { diffText, filesTable } from "./run-changes.ts";
+import { diffText, filesTable } from "./changes.ts";
 
 const modes = { oldMode: "100644", newMode: "100644" };
 const fileOf = (file: object) => create(EnvironmentFileDiffSchema, { kind: Kind.CHANGED, ...modes, ...file });

@@ -16,14 +16,14 @@ import { AgentReviewService } from "#gen/service/v1/agent_review_service_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { type DiffBase, EnvironmentFileDiff_Kind as Kind } from "#gen/service/v1/environment_changes_pb.js";
 import { EnvironmentService } from "#gen/service/v1/environment_service_pb.js";
-import { type PresentDiffs, quoteOf } from "../../domain/agent/review/comment-place.ts";
-import { diffBaseOf } from "../../domain/environment/environment-changes.ts";
-import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { readText } from "../folders/file-access.ts";
-import { StartError } from "../start-error.ts";
-import { call, readPages } from "./call.ts";
-import { jsonText, printable } from "./printable.ts";
-import type { ServerAccess } from "./server-access.ts";
+import { type PresentDiffs, quoteOf } from "../../../domain/agent/review/comment-place.ts";
+import { diffBaseOf } from "../../../domain/environment/environment-changes.ts";
+import { createHttpTransport } from "../../../runner/protocol/connection.ts";
+import { readText } from "../../folders/file-access.ts";
+import { StartError } from "../../start-error.ts";
+import { call, readPages } from "../call.ts";
+import { jsonText, printable } from "../printable.ts";
+import type { ServerAccess } from "../server-access.ts";
 
 /** The content of a review from the command line. */
 export interface ReviewArguments {

@@ -3,9 +3,9 @@ import {
   type WatchAgentExecutionResponse,
   WatchAgentExecutionResponseSchema,
 } from "#gen/service/v1/agent_service_pb.js";
-import { ConversationClient, type ConversationOptions } from "../chat/conversation-client.ts";
-import { type RunView, Screen } from "../chat/screen.ts";
-import { ChatView } from "../chat/view.ts";
+import { ConversationClient, type ConversationOptions } from "../../chat/conversation-client.ts";
+import { type RunView, Screen } from "../../chat/screen.ts";
+import { ChatView } from "../../chat/view.ts";
 
 export interface WatchOptions extends ConversationOptions {
   /** True to return once the agent has answered everything and waits for input. */

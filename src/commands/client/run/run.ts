@@ -1,35 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Client, createClient } from "@connectrpc/connect";
-import {
-  type Agent,
-  type AgentCodeContextSchema,
-  type AgentExecution,
-  AgentExecutionFailureReason,
-  AgentExecutionSchema,
-  AgentExecution_Phase as Phase,
-  type UserInputBlockSchema,
-} from "#gen/service/v1/agent_pb.js";
+import type { Agent, AgentCodeContextSchema, UserInputBlockSchema } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import type { Approval } from "#gen/service/v1/approval_pb.js";
-import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { StartError } from "../start-error.ts";
-import { table } from "../terminal/table.ts";
-import { call, isNotFound, keyedCall, readPages } from "./call.ts";
-import { jsonText, timeOf } from "./printable.ts";
-import type { ServerAccess } from "./server-access.ts";
-
-/** The phases by name on the command line. */
-export const PHASES = {
-  pending: Phase.PENDING,
-  running: Phase.RUNNING,
-  waiting: Phase.WAITING_FOR_INPUT,
-  stopped: Phase.STOPPED,
-} as const;
-export type PhaseName = keyof typeof PHASES;
+import { createHttpTransport } from "../../../runner/protocol/connection.ts";
+import { StartError } from "../../start-error.ts";
+import { call, isNotFound, keyedCall, readPages } from "../call.ts";
+import type { ServerAccess } from "../server-access.ts";
 
 /** Arguments of `chartroom run start`. */
 export interface RunStart {
@@ -50,7 +31,7 @@ export interface RunStart {
 /** Starts a run and returns its id. @throws StartError */
 export async function startRun(access: ServerAccess, start: RunStart): Promise<string> {
   const agents = agentsOf(access);
-  const agentId = start.agent === undefined ? "" : await agentIdOf(access, start.agent);
+  const agentId = start.agent === undefined ? "" : await findAgentId(access, start.agent);
   const request = {
     agentId,
     name: start.name,
@@ -137,56 +118,6 @@ function codeContextOf({ project, environment, url, class: environmentClassId }:
   return { codeContext: { context: { case: "contextUrl", value } } };
 }
 
-/** Selects the runs to list. */
-export interface RunFilter {
-  readonly phases: readonly PhaseName[];
-  readonly agent: string | undefined;
-  /** The maximum number of runs to list. */
-  readonly limit: number;
-}
-
-/** Returns runs, the newest first. @throws StartError */
-export async function listRuns(
-  access: ServerAccess,
-  { phases, agent, limit }: RunFilter,
-): Promise<AgentExecution[]> {
-  const agents = agentsOf(access);
-  const filter = {
-    statusPhases: phases.map((phase) => PHASES[phase]),
-    agentIds: agent === undefined ? [] : [await agentIdOf(access, agent)],
-  };
-  return readPages(limit, async (pagination) => {
-    const page = await call(access, (options) => agents.listAgentExecutions({ filter, pagination }, options));
-    return { elements: page.agentExecutions, pagination: page.pagination };
-  });
-}
-
-/** Returns runs as a table for people. @throws StartError */
-export async function runTable(
-  access: ServerAccess,
-  runs: readonly AgentExecution[],
-  maxWidth?: number,
-): Promise<string> {
-  if (runs.length === 0) return "no runs\n";
-  const names = new Map((await listAgents(access)).map(({ id, name }) => [id, name]));
-  const rows = runs.map(({ id, metadata, spec, status }) => [
-    id,
-    phaseName(status?.phase),
-    timeOf(metadata?.createdAt),
-    names.get(spec?.agentId ?? "") ?? spec?.agentId ?? "",
-    metadata?.name ?? "",
-    status?.failureMessage
-      ? `${AgentExecutionFailureReason[status.failureReason].toLowerCase()}: ${status.failureMessage}`
-      : "",
-  ]);
-  return table(["RUN", "PHASE", "STARTED (UTC)", "AGENT", "NAME", "FAILURE"], rows, maxWidth);
-}
-
-/** Returns runs as a JSON list of service.v1.AgentExecution. */
-export function runJson(runs: readonly AgentExecution[]): string {
-  return jsonText(runs.map((run) => toJson(AgentExecutionSchema, run)));
-}
-
 /**
  * Sends a message to a run.
  * @returns the id of the message
@@ -267,19 +198,21 @@ export async function textOf(
   return all;
 }
 
-function agentsOf({ server }: ServerAccess): Client<typeof AgentService> {
+/** Returns a client of AgentService. */
+export function agentsOf({ server }: ServerAccess): Client<typeof AgentService> {
   return createClient(AgentService, createHttpTransport(server));
 }
 
-function listAgents(access: ServerAccess): Promise<Agent[]> {
+/** Returns all agents that the caller sees. @throws StartError */
+export function listAgents(access: ServerAccess): Promise<Agent[]> {
   return readPages(Number.POSITIVE_INFINITY, async (pagination) => {
     const page = await call(access, (options) => agentsOf(access).listAgents({ pagination }, options));
     return { elements: page.agents, pagination: page.pagination };
   });
 }
 
-/** @throws StartError when no agent has this name or id */
-async function agentIdOf(access: ServerAccess, named: string): Promise<string> {
+/** Returns the id of the agent with a name or id. @throws StartError when there is none */
+export async function findAgentId(access: ServerAccess, named: string): Promise<string> {
   const agents = await listAgents(access);
   const found = agents.find(({ id, name }) => name === named || id === named);
   if (found) return found.id;
@@ -290,9 +223,4 @@ async function agentIdOf(access: ServerAccess, named: string): Promise<string> {
 function message(content: string) {
   const inputs = [{ input: { case: "text" as const, value: { content } } }];
   return { id: randomUUID(), inputs } satisfies MessageInitShape<typeof UserInputBlockSchema>;
-}
-
-function phaseName(phase: Phase | undefined): string {
-  const entry = Object.entries(PHASES).find(([, each]) => each === phase);
-  return entry?.[0] ?? "";
 }

@@ -6,7 +6,7 @@ import {
   EnvironmentPush_State as State,
 } from "#gen/service/v1/environment_push_pb.js";
 import { PullRequestChecks as Checks, FollowedPullRequestSchema } from "#gen/service/v1/pull_request_pb.js";
-import { pushText } from "./push-run.ts";
+import { pushText } from "./push.ts";
 
 test.each([
   [Checks.UNSPECIFIED, ""],

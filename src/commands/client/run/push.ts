@@ -18,12 +18,12 @@ import {
   type FollowedPullRequest,
   FollowedPullRequestSchema,
 } from "#gen/service/v1/pull_request_pb.js";
-import { createHttpTransport } from "../../runner/protocol/connection.ts";
-import { StartError } from "../start-error.ts";
-import { getApproval } from "./approval.ts";
-import { call } from "./call.ts";
-import { jsonText, printable } from "./printable.ts";
-import type { ServerAccess } from "./server-access.ts";
+import { createHttpTransport } from "../../../runner/protocol/connection.ts";
+import { StartError } from "../../start-error.ts";
+import { getApproval } from "../approval.ts";
+import { call } from "../call.ts";
+import { jsonText, printable } from "../printable.ts";
+import type { ServerAccess } from "../server-access.ts";
 
 /** Arguments of `chartroom run push`, and of `chartroom run pr`. */
 export interface RunPush {
