@@ -1,8 +1,7 @@
 import { create, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { createValidator } from "@bufbuild/protovalidate";
-
-type JsonObject = Record<string, unknown>;
+import { isJsonObject, type JsonObject } from "./request/value-forms.ts";
 
 /**
  * Returns whether requests of this type have an `update_mask`. An empty list or map
@@ -22,7 +21,7 @@ export function hasUpdateMask(request: DescMessage): boolean {
  */
 export function addClearedFieldsToMask(request: DescMessage, json: unknown): unknown {
   const field = maskField(request);
-  if (!field || !isObject(json)) return json;
+  if (!field || !isJsonObject(json)) return json;
   const key = Object.hasOwn(json, field.name) ? field.name : field.jsonName;
   const mask = json[key] ?? "";
   if (typeof mask !== "string") return json;
@@ -52,9 +51,9 @@ function emptyFields(message: DescMessage, json: JsonObject, prefix: string): st
       case "list":
         return Array.isArray(value) && value.length === 0 ? [path] : [];
       case "map":
-        return isObject(value) && Object.keys(value).length === 0 ? [path] : [];
+        return isJsonObject(value) && Object.keys(value).length === 0 ? [path] : [];
       case "message":
-        if (hasOwnForm(field.message) || !isObject(value)) return [];
+        if (hasOwnForm(field.message) || !isJsonObject(value)) return [];
         return emptyFields(field.message, value, `${path}.`);
       default:
         return [];
@@ -70,7 +69,7 @@ function isRemoved(field: DescField, json: JsonObject): boolean {
   if (NEVER_CLEARED.has(`${field.parent.typeName}.${field.name}`)) return false;
   if (field.fieldKind !== "message" || hasOwnForm(field.message)) return false;
   const value = jsonValue(field, json);
-  return isObject(value) && Object.keys(value).length === 0 && !mayBeEmpty(field.message);
+  return isJsonObject(value) && Object.keys(value).length === 0 && !mayBeEmpty(field.message);
 }
 
 const validator = createValidator();
@@ -94,8 +93,4 @@ function hasOwnForm({ typeName }: DescMessage): boolean {
 function jsonValue(field: DescField, json: JsonObject): unknown {
   const name = Object.hasOwn(json, field.jsonName) ? field.jsonName : field.name;
   return Object.hasOwn(json, name) ? json[name] : undefined;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -71,9 +71,9 @@ import { findDuePullRequests } from "../../src/store/workflow/pull-request/pull-
 import { findPullRequestPage } from "../../src/store/workflow/pull-request/pull-request-list.ts";
 import { findOpenExecutionIds } from "../../src/store/workflow/workflow-execution.ts";
 import {
+  findActionOutputPage,
   findActionPage,
   findExecutionPage,
-  findOutputPage,
 } from "../../src/store/workflow/workflow-execution-list.ts";
 import { findOutputsOfActions } from "../../src/store/workflow/workflow-output.ts";
 import { removeTriggerEvents } from "../../src/store/workflow/workflow-trigger-event.ts";
@@ -294,8 +294,8 @@ test("a list by phase walks along the index of each phase alone, however rare it
 
 test("the outputs of an execution are found by the execution, however many others there are", async () => {
   await findOutputsOfActions(db, scope, "e", { withFailed: false });
-  await findOutputPage(db, scope, ["e"], undefined, 26);
-  await findOutputPage(db, scope, ["e"], { key: 0, id: "a" }, 26);
+  await findActionOutputPage(db, scope, ["e"], undefined, 26);
+  await findActionOutputPage(db, scope, ["e"], { key: 0, id: "a" }, 26);
   for (const plan of plans()) expect(plan.join()).toContain("(execution_id=?");
 });
 

@@ -1,7 +1,11 @@
 import type { Config } from "../../config/config.ts";
 import type { RetainedKind } from "../../domain/policy/retention.ts";
 import { ageAudit, previewAgeing } from "../../jobs/retention/audit-ageing.ts";
-import { applyRetention, previewRetention, retentionOfSettings } from "../../jobs/retention/retention.ts";
+import {
+  applyRetention,
+  previewRetentionAsOperator,
+  retentionOfSettings,
+} from "../../jobs/retention/retention.ts";
 import { auditMacOf } from "../../keys.ts";
 import { auditTargetsOf } from "../../sinks/audit-sinks.ts";
 import { openExistingData } from "../open-data.ts";
@@ -36,7 +40,7 @@ export async function runRetention(
   const defaults = retentionOfSettings(config);
   try {
     if (isDryRun) {
-      const removals = await previewRetention(store, defaults, now);
+      const removals = await previewRetentionAsOperator(store, defaults, now);
       for (const { kind, rows, bytes, ...organization } of removals)
         print(`${nameOf(organization)}: ${countOf(kind, rows)}, ${bytes} bytes\n`);
       const audit = await previewAgeing(store, trail, now);

@@ -61,7 +61,11 @@ export async function applyRetention(
 }
 
 /** Returns what {@link applyRetention} would remove now, without removing it. */
-export async function previewRetention(store: Store, defaults: Retention, now: number): Promise<Removal[]> {
+export async function previewRetentionAsOperator(
+  store: Store,
+  defaults: Retention,
+  now: number,
+): Promise<Removal[]> {
   const removals: Removal[] = [];
   for (const { organizationId, name, policies } of await findRetainingOrganizations(store.reader)) {
     const retention = retentionOf(policies.retention, defaults);

@@ -13,7 +13,7 @@ import { takeLongTexts } from "./long-texts.ts";
 import { MAX_BODY_BYTES, requestBounds } from "./request-bounds.ts";
 import { tooComplex } from "./too-complex.ts";
 import { rejectsUnknownFields } from "./unknown-fields.ts";
-import { valueForms } from "./value-forms.ts";
+import { isJsonObject, valueForms } from "./value-forms.ts";
 
 /**
  * Bodies above this size are parsed on a separate thread. The largest valid
@@ -192,8 +192,6 @@ function requireValidJson(text: string): void {
   }
 }
 
-type JsonObject = Record<string, unknown>;
-
 /**
  * Returns a copy of a JSON message without the fields that the contract does not
  * know, at any depth. Values are left as they are: unknown names of enums stay,
@@ -201,7 +199,7 @@ type JsonObject = Record<string, unknown>;
  */
 export function skipUnknownFields(message: DescMessage, json: unknown): unknown {
   // Well-known types have a JSON form of their own, without unknown fields.
-  if (!isObject(json) || message.typeName.startsWith("google.protobuf.")) return json;
+  if (!isJsonObject(json) || message.typeName.startsWith("google.protobuf.")) return json;
   const known = knownNames(message);
   return Object.fromEntries(
     Object.entries(json).flatMap(([name, value]) => {
@@ -218,7 +216,7 @@ function fieldValue(field: DescField, value: unknown): unknown {
     return Array.isArray(value) ? value.map((element) => skipUnknownFields(nested, element)) : value;
   }
   if (field.fieldKind === "map") {
-    if (!isObject(value)) return value;
+    if (!isJsonObject(value)) return value;
     return Object.fromEntries(
       Object.entries(value).map(([key, element]) => [key, skipUnknownFields(nested, element)]),
     );
@@ -241,8 +239,4 @@ function knownNames(message: DescMessage): ReadonlyMap<string, DescField> {
     names.set(message, known);
   }
   return known;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

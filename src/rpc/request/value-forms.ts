@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 
-type JsonObject = Record<string, unknown>;
+/** A JSON object whose values are unverified. */
+export type JsonObject = Record<string, unknown>;
 
 /**
  * Checks the durations, timestamps and integers of one message against the form of the Protobuf
@@ -136,7 +137,7 @@ function formOf({ message, scalar }: DescField): ValueForm | undefined {
 }
 
 function checkMessage(message: DescMessage, json: unknown): void {
-  if (!isObject(json)) return;
+  if (!isJsonObject(json)) return;
   for (const field of checkedFields(message)) {
     for (const name of new Set([field.jsonName, field.name])) {
       if (Object.hasOwn(json, name)) checkField(field, json[name]);
@@ -147,7 +148,7 @@ function checkMessage(message: DescMessage, json: unknown): void {
 function checkField(field: DescField, value: unknown): void {
   if (field.fieldKind === "list" && Array.isArray(value)) {
     for (const element of value) checkValue(field, element);
-  } else if (field.fieldKind === "map" && isObject(value)) {
+  } else if (field.fieldKind === "map" && isJsonObject(value)) {
     for (const element of Object.values(value)) checkValue(field, element);
   } else checkValue(field, value);
 }
@@ -182,6 +183,7 @@ function isTimestamp(text: string): boolean {
   );
 }
 
-function isObject(value: unknown): value is JsonObject {
+/** Returns whether a value is a JSON object. */
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

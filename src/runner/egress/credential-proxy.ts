@@ -17,7 +17,7 @@ import {
   endToEnd,
   forwardRequest,
   framing,
-  inTurns,
+  oneAtATime,
   type PassedAnswer,
   rejectRequest,
 } from "./forward-request.ts";
@@ -122,7 +122,7 @@ function createHostServer(authority: CredentialAuthority, served: ServedHost): S
         authority.contextFor(target.host).then((context) => callback(null, context), callback);
       },
     },
-    inTurns((req, res) => passOn(req, res, served)),
+    oneAtATime((req, res) => passOn(req, res, served)),
   );
   // A client that sends no name gets no certificate.
   server.on("secureConnection", (socket) => {

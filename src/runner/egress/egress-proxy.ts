@@ -17,8 +17,8 @@ import {
   endToEnd,
   forwardRequest,
   framing,
-  inTurns,
   MAX_CONNECTIONS,
+  oneAtATime,
   reasonOf,
   rejectRequest,
   STATUS,
@@ -42,7 +42,7 @@ export function createEgressProxy(options: EgressProxyOptions): Server {
   // No timeout: a transfer may take any amount of time.
   const server = createServer(
     { requestTimeout: 0 },
-    inTurns((req, res) => forward(req, res, passing)),
+    oneAtATime((req, res) => forward(req, res, passing)),
   );
   server.maxConnections = MAX_CONNECTIONS;
   server.on("connect", (req: IncomingMessage, client: Socket, head: Buffer) => {

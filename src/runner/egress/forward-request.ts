@@ -195,7 +195,7 @@ export async function forwardRequest(
  * Returns a request listener that handles the requests of a connection one at a time. Answers are sent in the order of
  * the requests, and no request is forwarded before its turn.
  */
-export function inTurns(handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>) {
+export function oneAtATime(handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>) {
   const turns = new WeakMap<Socket, { waiting: number; last: Promise<unknown> }>();
   return (req: IncomingMessage, res: ServerResponse) => {
     const turn = turns.get(req.socket) ?? { waiting: 0, last: Promise.resolve() };

@@ -6,7 +6,7 @@ import type { GitTools } from "../git/git-tools.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 
 /** The state of a working tree: the checked-out commit, and the files as a git tree. */
-export interface TreeState {
+export interface CommittableTree {
   readonly head: string;
   /** The id of the tree of all files that git does not ignore; undefined if it equals the commit's tree. */
   readonly tree: string | undefined;
@@ -25,7 +25,7 @@ export type TreeCall = GitCall & { readonly repository: GitRepository & { readon
  *
  * @throws WorkFailure no_commit
  */
-export async function readTreeState(tools: GitTools, call: TreeCall): Promise<TreeState> {
+export async function readTreeState(tools: GitTools, call: TreeCall): Promise<CommittableTree> {
   const found = await tryGit(tools, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], call);
   const head = found.stdout.trim();
   if (found.exit !== 0) throw new WorkFailure("no_commit", "the repository has no commit to push");

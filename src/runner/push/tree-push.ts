@@ -14,7 +14,7 @@ import { WorkFailure } from "../protocol/work-failure.ts";
 import type { Workspace } from "../steps/workspace.ts";
 import { findOwnCommits, isAncestor, type RemoteBranch, readRemoteBranch } from "./remote-branch.ts";
 import { type ScratchRepository, withScratchRepository } from "./scratch-repository.ts";
-import { commitFiles, messageOf, readTreeState, type TreeCall, type TreeState } from "./tree-commit.ts";
+import { type CommittableTree, commitFiles, messageOf, readTreeState, type TreeCall } from "./tree-commit.ts";
 
 /** A push from a repository of an environment. */
 export interface TreePush {
@@ -112,7 +112,7 @@ const PROGRESS_INTERVAL_MS = 30_000;
 const MAX_INSPECTION_MS = 900_000;
 
 /** Reads the state of a tree, which may be large, and reports progress in the meantime. */
-async function inspectTree(tools: GitTools, call: TreeCall, push: TreePush): Promise<TreeState> {
+async function inspectTree(tools: GitTools, call: TreeCall, push: TreePush): Promise<CommittableTree> {
   const begunAt = performance.now();
   const tell = () => push.onProgress?.("looking", `for ${Math.round(performance.now() - begunAt)} ms`);
   const timer = setInterval(tell, push.progressIntervalMs ?? PROGRESS_INTERVAL_MS);
@@ -159,7 +159,7 @@ function requireSameFolder(workspace: Pick<Workspace, "tree">, checkout: Checkou
 async function commitOf(
   tools: GitTools,
   { tree: call, remote }: { readonly tree: TreeCall; readonly remote: RemoteCall },
-  { head, tree, seconds }: TreeState,
+  { head, tree, seconds }: CommittableTree,
   { address, tip }: RemoteBranch,
   { branch, commitMessage, environmentId, author }: TreePush,
 ): Promise<string> {

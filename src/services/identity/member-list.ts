@@ -7,7 +7,7 @@ import {
 import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { memberMessage, memberOrder, requestedStatuses } from "../../domain/identity/member.ts";
-import { countMembers, findMemberPage } from "../../store/identity/member-list.ts";
+import { countMatchingMembers, findMemberPage } from "../../store/identity/member-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";
 
@@ -29,7 +29,7 @@ export async function listMembers(deps: ServiceDependencies, caller: Caller, req
     pagination: req.pagination,
     search: filter.search,
     find: (db, after, limit) => findMemberPage(db, caller, filter, order, after, limit),
-    count: req.count?.include ? (db, limit) => countMembers(db, caller, filter, limit) : undefined,
+    count: req.count?.include ? (db, limit) => countMatchingMembers(db, caller, filter, limit) : undefined,
   });
   return { ...page, members: rows.map(memberMessage) };
 }

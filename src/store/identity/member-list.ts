@@ -74,7 +74,7 @@ const MEMBER_BYTES = 512;
 const MAX_BYTES_PER_UNIT = 6;
 
 /** Returns the number of matching members, counted up to `limit`. */
-export async function countMembers(
+export async function countMatchingMembers(
   db: Reader,
   scope: Scope,
   filter: MemberFilter,

@@ -165,7 +165,7 @@ export async function findActionPage(
 }
 
 /** Returns up to `limit` outputs after `after`, by the id of their action ascending. */
-export async function findOutputPage(
+export async function findActionOutputPage(
   db: Reader,
   scope: Scope,
   executionIds: readonly string[],

@@ -14,10 +14,10 @@ import { WorkflowExecutionPhase as Phase } from "#gen/service/v1/workflow_pb.js"
 import { StreamActionLogsRequestSchema, WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import type { Keep, RetainedKind, Retention } from "../../../src/domain/policy/retention.ts";
-import { applyRetention, previewRetention } from "../../../src/jobs/retention/retention.ts";
+import { applyRetention, previewRetentionAsOperator } from "../../../src/jobs/retention/retention.ts";
 import { previewPolicies } from "../../../src/services/access/policy-preview.ts";
 import { countRemovable } from "../../../src/services/access/retention/removable-amounts.ts";
-import { previewRetention as previewAsAdministrator } from "../../../src/services/access/retention/retention-preview.ts";
+import { previewRetention } from "../../../src/services/access/retention/retention-preview.ts";
 import { streamActionLogs } from "../../../src/services/workflow/action/action-logs.ts";
 import { hideExecutions } from "../../../src/store/access/retention/removal.ts";
 import { findSetPolicies, updatePolicies } from "../../../src/store/policy/organization-policies.ts";
@@ -66,7 +66,7 @@ const retention = (keep: Partial<Retention>): Retention => ({
 
 /** Removes what is kept no longer; what a preview said before, without its bytes. */
 async function apply(keep: Partial<Retention>): Promise<[kind: string, rows: number][]> {
-  const preview = await previewRetention(made.store, retention(keep), made.clock.now);
+  const preview = await previewRetentionAsOperator(made.store, retention(keep), made.clock.now);
   const removed: [string, number][] = [];
   await applyRetention(made.store, retention(keep), made.clock.now, ({ kind, rows }) =>
     removed.push([kind, rows]),
@@ -576,7 +576,7 @@ describe("what would go", () => {
     const now = START_MS + 40 * DAY_MS;
     await ended(id, [START_MS, START_MS + 1, now - 29 * DAY_MS]);
     made.clock.now = now;
-    const { kinds, complete } = await previewAsAdministrator(deps(), caller);
+    const { kinds, complete } = await previewRetention(deps(), caller);
     expect(complete).toBe(true);
     const { count: events } = kinds[3] ?? { count: 0 };
     expect(kinds).toEqual([
@@ -592,7 +592,7 @@ describe("what would go", () => {
       },
     ]);
     expect(kinds[0]?.bytes).toBeGreaterThan(0n);
-    const previewed = await previewRetention(made.store, defaults, now);
+    const previewed = await previewRetentionAsOperator(made.store, defaults, now);
     const own = previewed.filter(({ organizationId }) => organizationId === caller.organizationId);
     expect(own.map(({ rows, bytes }) => [rows, BigInt(bytes)])).toEqual(
       kinds.filter(({ count }) => count > 0).map(({ count, bytes }) => [count, bytes]),
@@ -602,7 +602,7 @@ describe("what would go", () => {
       const before = await findSetPolicies(tx.db, caller);
       await updatePolicies(tx, caller, before, { policies, origins: {} });
     });
-    expect((await previewAsAdministrator(deps(), caller)).kinds[0]).toMatchObject({
+    expect((await previewRetention(deps(), caller)).kinds[0]).toMatchObject({
       ...{ kept: { days: 0, count: 1 }, setByPolicy: true },
       count: 2,
     });

@@ -6,7 +6,11 @@ import type { MemberOrder } from "../../../src/domain/identity/member.ts";
 import { updateAccountBlock } from "../../../src/store/access/account-block.ts";
 import { insertAccount } from "../../../src/store/identity/account.ts";
 import { findMember, insertMember, updateMember } from "../../../src/store/identity/member.ts";
-import { countMembers, findMemberPage, type MemberFilter } from "../../../src/store/identity/member-list.ts";
+import {
+  countMatchingMembers,
+  findMemberPage,
+  type MemberFilter,
+} from "../../../src/store/identity/member-list.ts";
 import { OPERATOR, type Scope } from "../../../src/store/store.ts";
 import { openTestStore, type TestStore } from "../../harness/test-store.ts";
 
@@ -144,7 +148,7 @@ describe("members", () => {
 
   test("are counted no further than asked, and none of another organization", async () => {
     for (const name of ["ann", "bea"]) await join(name);
-    const count = (limit: number) => countMembers(testStore.store.reader, harbour, ANYBODY, limit);
+    const count = (limit: number) => countMatchingMembers(testStore.store.reader, harbour, ANYBODY, limit);
     expect([await count(2), await count(3), await count(4)]).toEqual([2, 3, 3]);
     const roles = { ...ANYBODY, roles: [MEMBER] };
     const { members: here } = await list(testStore.store.reader, harbour, roles, JOINING, undefined, 9);

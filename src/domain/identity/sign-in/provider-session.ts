@@ -4,7 +4,7 @@ import { SignInRefused } from "./provider.ts";
 export const CLOCK_TOLERANCE_SECONDS = 30;
 
 /** Requires that the account is not blocked, and that its member has not left and is not suspended. @throws SignInRefused */
-export function requireMayEnter(
+export function requireMaySignIn(
   account: { readonly blocked_at: number | null } | undefined,
   member: { readonly left_at: number | null; readonly suspended_at: number | null },
 ): void {

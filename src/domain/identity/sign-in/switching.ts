@@ -55,7 +55,7 @@ export function requireSwitchable<
 }
 
 /** Requires an account that is not blocked, and its active member. @throws DomainError ACCOUNT_BLOCKED, NOT_FOUND */
-export function requireMayEnter<
+export function requireMaySwitch<
   T extends { readonly left_at: number | null; readonly suspended_at: number | null },
 >(account: { readonly blocked_at: number | null } | undefined, member: T | undefined): T {
   if (!account || account.blocked_at !== null) throw accountBlocked();

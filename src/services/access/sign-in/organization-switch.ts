@@ -6,7 +6,7 @@ import { MAX_SESSIONS } from "../../../domain/identity/session.ts";
 import type { SignInRules } from "../../../domain/identity/sign-in/provider.ts";
 import {
   providersInto,
-  requireMayEnter,
+  requireMaySwitch,
   requireNoProvider,
   requireSignedIn,
   requireSwitchable,
@@ -102,7 +102,7 @@ export function createOrganizationSwitch({ store, keys, now }: SignInDependencie
       const begin = async (tx: WriteTransaction) => {
         await revalidate(tx.db, present, tx.now);
         const session = requireSwitchable(await sessionOf(tx.db, present));
-        const member = requireMayEnter(
+        const member = requireMaySwitch(
           await findAccount(tx.db, accountId),
           await findMemberOfAccount(tx.db, scope, accountId),
         );

@@ -19,7 +19,7 @@ import {
 import {
   type ProviderLogoutClaims,
   requireAgreedSignIn,
-  requireMayEnter,
+  requireMaySignIn,
   startsBefore,
 } from "../../../domain/identity/sign-in/provider-session.ts";
 import {
@@ -95,7 +95,7 @@ export function createProviderSignIn({ store, keys }: SignInDependencies): Provi
         const identity = await findOrCreateIdentity(tx, rules, claims);
         const account = await findAccount(tx.db, identity.account_id);
         const member = await enter(tx, rules, claims, identity.account_id);
-        requireMayEnter(account, member);
+        requireMaySignIn(account, member);
         requireAgreedSignIn(present !== undefined && present.accountId !== identity.account_id, isAgreed);
         const subject = create(SubjectSchema, { id: member.id, principal: Principal.USER });
         const groupNames = groupNamesOf(rules, claims);

@@ -15,9 +15,9 @@ import { executionOrder } from "../../../domain/workflow/workflow-order.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";
 import { findWholeExecution } from "../../../store/workflow/workflow-execution.ts";
 import {
+  findActionOutputPage,
   findActionPage,
   findExecutionPage,
-  findOutputPage,
 } from "../../../store/workflow/workflow-execution-list.ts";
 import type { ServiceDependencies } from "../../call/dependencies.ts";
 import { listPage } from "../../call/page.ts";
@@ -93,7 +93,7 @@ export async function listWorkflowExecutionOutputs(
     operation: "ListWorkflowExecutionOutputs",
     parts: [filter && toJson(ListWorkflowExecutionOutputsRequest_FilterSchema, filter)],
     pagination,
-    find: (db, after, limit) => findOutputPage(db, caller, executionIds, after, limit),
+    find: (db, after, limit) => findActionOutputPage(db, caller, executionIds, after, limit),
   });
   return { ...page, outputs: rows };
 }
