@@ -1,5 +1,5 @@
-// The protocol layer, its decoder and the engine tell some things by the words of an error alone. This file
-// alone reads them; protocol-texts.test.ts provokes each text, and fails when a new version has other words.
+// The protocol layer, its decoder and the engine report some failures only by the text of an error. Only this file
+// reads those texts; protocol-texts.test.ts provokes each, and fails when a new version changes it.
 
 /**
  * Messages in which the protocol layer blames the server, when the caller's bytes
@@ -9,8 +9,7 @@ const MALFORMED = /^(parse binary: |decompression failed$|received compressed en
 
 /**
  * Messages of the JavaScript engine at one of its limits. The protocol layer
- * passes them on as if the caller's bytes were at fault, with a text that helps
- * nobody.
+ * reports them as if the caller's bytes were at fault, with an unhelpful text.
  */
 const ENGINE =
   /^(?:parse binary: |serialize binary: )?(?:Maximum call stack size exceeded|Invalid (?:string|array|typed array|array buffer) length|Array buffer allocation failed|Set maximum size exceeded|Map maximum size exceeded|Maximum BigInt size exceeded)/;
@@ -21,8 +20,8 @@ export function isMalformed(message: string): boolean {
 }
 
 /**
- * Returns whether the client reset the HTTP/2 stream of the call, or its connection: the protocol layer takes the code that
- * it gives, or that Node puts in its place, for the server's.
+ * Returns whether the client reset the HTTP/2 stream of the call, or its connection: the protocol layer reports the
+ * client's code, or the one that Node substitutes, as the server's.
  */
 export function isStreamReset(message: string): boolean {
   return RESET.test(message);
@@ -54,9 +53,9 @@ const DECLARED_NAMES =
   /(?<=^cannot decode (?:field|oneof) [\w.]+\.)\w+(?= from JSON)|(?<= times by )\w+ and \w+$/g;
 
 /**
- * The reasons for which JSON is no message, as far as they quote nothing of the
- * caller's. An unknown name is included where it could be meant as a field's
- * name, since the caller looks for it; secrets contain digits or signs.
+ * The reasons why JSON is not a valid message, if they quote nothing that the
+ * caller sent. An unknown name is included if it looks like a field name, because
+ * the caller needs it; secrets contain digits or signs.
  */
 const REASONS: readonly RegExp[] = [
   /^key "[A-Za-z_]{1,40}" is unknown$/,
@@ -75,7 +74,7 @@ const REASONS: readonly RegExp[] = [
   /^[^"\d]{1,80} JSON at position \d+(?: \(line \d+ column \d+\))?$/,
 ];
 
-/** The reasons that quote what the caller sent, each behind what it says of whom, and in words that quote nothing. */
+/** The reasons that quote what the caller sent, each with its subject and a wording that quotes nothing. */
 const QUOTING_REASONS: readonly (readonly [RegExp, RegExp, string])[] = [
   [/^/, /^duplicate (?:object|map) key /, "a key comes more than once"],
   [/^/, /^key ".*" is unknown$/s, "a key is unknown"],
@@ -95,9 +94,9 @@ const HEADER_VALUES: readonly [RegExp, string][] = [
 
 /**
  * Returns a message of the protocol layer about a request, without the values of
- * the request that it quotes: one of them may be a secret in a wrong place. Its
- * words about JSON are included only where they are known to hold none, with
- * the JSON names of fields.
+ * the request that it quotes, since one of them may be a misplaced secret. Its
+ * text about JSON is included only if it cannot contain such a value, with the
+ * JSON names of fields.
  */
 export function redactErrorMessage(message: string): string {
   const decoding = DECODING.exec(message);
@@ -115,7 +114,7 @@ export function redactErrorMessage(message: string): string {
   return withJsonNames(quoting ? `${what}: ${quoting[2]}` : what);
 }
 
-/** Puts the JSON names in place of those of the .proto files: errors have one name for a field. */
+/** Replaces names of the .proto files by JSON names, so that errors use one name for a field. */
 function withJsonNames(message: string): string {
   return message.replace(DECLARED_NAMES, (names) =>
     names.replace(/_([a-z\d])/g, (_, letter: string) => letter.toUpperCase()),

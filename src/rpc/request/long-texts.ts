@@ -27,12 +27,12 @@ const PIECE = 64 * 1024;
 
 /** Long texts that were removed from a JSON body. */
 export interface LongTexts {
-  /** The body with a mark in the place of each. */
+  /** The body with a mark instead of each text. */
   readonly rest: Uint8Array;
   /**
    * Puts the decoded bytes of the removed texts into the `bytes` fields of the
-   * message that was parsed from the rest. They are decoded in place, so that
-   * nothing of their size is allocated.
+   * message that was parsed from the rest. They are decoded in place, without
+   * allocating memory of their size.
    *
    * @throws ConnectError invalid_argument for invalid base64
    */
@@ -40,9 +40,9 @@ export interface LongTexts {
 }
 
 /**
- * Removes the long texts from a JSON body, those that only a field of `bytes` can
- * hold. Through the parser ten images of 4 MiB would exist five times: as the
- * body, its text, the texts in it, bytes, and the result.
+ * Removes long texts from a JSON body: those that only a field of `bytes` can
+ * hold. The parser would hold ten images of 4 MiB five times: as the body, its
+ * text, the texts in it, bytes, and the result.
  *
  * @param textCharacters of the longest text that another field can hold; marks
  *   are longer, so that a text that is too long for its field is refused as such

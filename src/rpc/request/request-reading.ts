@@ -38,14 +38,14 @@ export interface RequestReading {
   /** Returns whether a body is to be parsed on a separate thread. */
   isLarge(bytes: Uint8Array): boolean;
   /**
-   * Counts the parts of a body before anything is built from it.
+   * Counts the parts of a body before it is parsed.
    *
    * @throws ConnectError BODY_TOO_COMPLEX when no valid request has as many
    */
   count(isBinary: boolean, bytes: Uint8Array): void;
   /**
-   * Returns the request in a body, once it is counted. Large bytes in it share
-   * the memory of the body, which is changed.
+   * Returns the request in a counted body. Its large bytes share the memory of the
+   * body, which is changed.
    *
    * @throws ConnectError for an invalid body
    */
@@ -99,8 +99,8 @@ function jsonForm(method: DescMethod, allowUnknownFields: boolean, maskCharacter
   const forms = valueForms(input);
   const isMasked = hasUpdateMask(input);
   const edits = [
-    // First, since a message of nothing but unknown fields is empty once they are removed, and was not
-    // meant so.
+    // First, because a message with only unknown fields would be empty once they are removed, and an empty
+    // message clears its field.
     ...(isMasked ? [addClearedFieldsToMask] : []),
     ...(allowUnknownFields && !rejectsUnknownFields(method) ? [skipUnknownFields] : []),
   ];

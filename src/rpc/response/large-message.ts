@@ -19,8 +19,8 @@ export interface LargeMessage {
 
 /**
  * Passes large messages of a stream around the protocol layer, which would encode ten images of
- * 4 MiB in one go: half a second in binary, seven in JSON. An empty message takes the place of each,
- * so that the one that is taken after the protocol layer has written an envelope belongs to it.
+ * 4 MiB at once: half a second in binary, seven in JSON. The protocol layer encodes an empty message
+ * instead; the message that is taken after it has written an envelope belongs to that envelope.
  */
 export class LargeMessages {
   #next: LargeMessage | undefined;
@@ -29,7 +29,7 @@ export class LargeMessages {
     this.#next = message;
   }
 
-  /** Returns the message in whose place an empty one was written; undefined for all other messages. */
+  /** Returns the large message of the last envelope; undefined if that envelope has its own content. */
   take(): LargeMessage | undefined {
     const taken = this.#next;
     this.#next = undefined;
@@ -37,12 +37,12 @@ export class LargeMessages {
   }
 }
 
-/** The context key of the large messages of a call; unset where the protocol layer has to encode all messages. */
+/** The context key of the large messages of a call; unset if the protocol layer must encode all messages. */
 export const largeMessagesKey: ContextKey<LargeMessages | undefined> = createContextKey<
   LargeMessages | undefined
 >(undefined, { description: "large messages" });
 
-/** The outermost interceptor of streams: what leaves it is only encoded. */
+/** The outermost interceptor of streams: the messages that it returns are only encoded afterwards. */
 export const passLargeMessages: Interceptor = (next) => async (req) => {
   const res = await next(req);
   const large = req.contextValues.get(largeMessagesKey);
@@ -91,11 +91,11 @@ function isLarge(schema: DescMessage, message: MessageShape<DescMessage>): boole
 /** A large message as it is sent. */
 export interface EncodedMessage {
   readonly lengthBytes: number;
-  /** Can be read once. Large parts are made when they are asked for. */
+  /** Can be read once. Large parts are created on demand. */
   readonly pieces: Iterable<Uint8Array>;
 }
 
-/** Encodes a large message as the protocol layer would, in turns. JSON changes the message. */
+/** Encodes a large message as the protocol layer would, yielding to the event loop. JSON changes the message. */
 export async function encodeLarge(
   { schema, message }: LargeMessage,
   isBinary: boolean,
@@ -105,7 +105,7 @@ export async function encodeLarge(
   return { lengthBytes: pieces.reduce((sum, { length }) => sum + length, 0), pieces };
 }
 
-/** Writes all but large bytes as JSON, with a mark in the place of each. */
+/** Writes the message as JSON, with marks instead of large bytes. */
 function encodeJson(schema: DescMessage, message: MessageShape<DescMessage>): EncodedMessage {
   const mark = crypto.getRandomValues(new Uint8Array(24));
   const taken: Uint8Array[] = [];

@@ -21,7 +21,7 @@ export interface ToolCall {
   readonly args: Readonly<Record<string, unknown>>;
   readonly authorization: string | undefined;
   readonly record: CallRecord;
-  /** Aborted when nobody waits for the result any more. */
+  /** Aborted when nobody waits for the result. */
   readonly signal: AbortSignal;
 }
 
@@ -35,10 +35,10 @@ export interface ToolCallOptions {
 /** Responses of the server are not limited here; the page sizes of the contract limit them. */
 const RESPONSE_LIMIT = 0xffffffff;
 
-/** Calls the operation of a tool. Every failure is a result, which tells the reason. */
+/** Calls the operation of a tool. A failure is also a result, which contains the reason. */
 export type CallTool = (call: ToolCall) => Promise<ToolResult>;
 
-/** Creates what calls the operations of tools. */
+/** Creates the function that calls the operations of tools. */
 export function createToolCalls(options: ToolCallOptions): CallTool {
   return async (call) => {
     try {
@@ -98,9 +98,9 @@ async function collect(
     large: new LargeMessages(),
   };
   record.operation = tool.route.operation;
-  // What is left once enough has come ends as cancelled, and the call does not.
+  // The rest of the stream is cancelled once the answer is complete; the call itself succeeds.
   const own: CallRecord = { ...record };
-  // The call responds with the first message, for which the time may be over: nobody waits for it elsewhere.
+  // The call responds with the first message, even if its time is over.
   async function* body(): AsyncGenerator<Uint8Array, void> {
     const response = await callJson(tool.route, {
       ...{ authorization, record: own, stream },

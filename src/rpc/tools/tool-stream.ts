@@ -6,10 +6,10 @@ import type { StreamPositions } from "../stream/stream-positions.ts";
 import { MAX_RESULT_BYTES } from "./tool-result.ts";
 import { MAX_WAIT_SECONDS } from "./tool-schema.ts";
 
-/** Time without another message after which what has come is the answer. */
+/** Time without another message after which the answer is complete. */
 const SETTLE_MS = 1_000;
 
-/** Most bytes of the messages of an answer; the rest of the result is small. */
+/** Maximum bytes of the messages of an answer; the rest of the result is small. */
 const MAX_MESSAGES_BYTES = MAX_RESULT_BYTES - 4_096;
 
 /** Messages that were collected from a stream for a limited time. */
@@ -17,30 +17,30 @@ export interface Collected {
   readonly messages: readonly object[];
   /** The position of the last message, after which a next call continues; empty before the first message. */
   readonly next: string;
-  /** True when the stream ended: nothing more will come. */
+  /** True when the stream has ended, so there are no further messages. */
   readonly ended: boolean;
-  /** Why it broke off; absent where it did not. */
+  /** Why the stream failed; absent if it did not. */
   readonly error?: ConnectError;
 }
 
 export interface CollectOptions {
   readonly positions: StreamPositions;
-  /** The messages that the protocol layer leaves out: no result has room for them. */
+  /** The messages that the protocol layer leaves out; they are too large for a result. */
   readonly large: LargeMessages;
   /** The full name of the operation. */
   readonly operation: string;
   /** Position after which the stream continued; undefined when it began as the request says. */
   readonly after: string | undefined;
   readonly waitMs: number;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when nobody waits for the answer. */
   readonly signal: AbortSignal;
   /** Default {@link SETTLE_MS}. */
   readonly settleMs?: number;
 }
 
 /**
- * Collects the messages of a stream until something new has come and then nothing more for a moment, the time is over,
- * the stream has ended, or the answer is full. A call that continues after `next` receives the rest.
+ * Collects the messages of a stream until a new message is followed by a pause, the time is over, the stream has ended,
+ * or the answer is full. A call that continues after `next` receives the rest.
  *
  * @param body the stream in the Connect protocol's form for JSON, each chunk one envelope
  */
@@ -51,7 +51,7 @@ export async function collectStream(
   const present = PRESENTATIONS[operation] ?? AS_IT_IS;
   const over = Promise.withResolvers<undefined>();
   const end = () => over.resolve(undefined);
-  // The position of a stream is worth waiting for: without it the next call would miss what comes in between.
+  // Wait for the position of the stream: without it the next call would miss messages sent in between.
   const tellsStart = present.tellsStart === true && after === "";
   let timer = setTimeout(end, tellsStart ? MAX_WAIT_SECONDS * 1000 : waitMs);
   let endsAt = performance.now() + waitMs;
@@ -91,7 +91,7 @@ export async function collectStream(
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", end);
-    // Not awaited: an operation that waits for an event answers only when one comes, or when it is aborted.
+    // Not awaited: an operation that waits for an event returns only when one arrives or it is aborted.
     chunks.return().catch(() => {});
   }
 }
@@ -107,9 +107,9 @@ const TOO_LARGE = { leftOut: "larger than 1 MiB: read it by another way" };
 // biome-ignore lint/suspicious/noExplicitAny: the messages of each operation, as JSON
 type Json = any;
 
-/** Functions that show the messages of an operation, and that tell which of them are worth an answer. */
+/** Formats the messages of an operation, and decides which of them complete an answer. */
 interface Presentation {
-  /** True if a stream that resumes nothing begins with its position. */
+  /** True if a stream that does not resume begins with its position. */
   readonly tellsStart?: boolean;
   message(json: Json): object;
   /** @param index position of the message in the answer */
@@ -129,11 +129,11 @@ const PRESENTATIONS: Readonly<Record<string, Presentation>> = {
   "service.v1.AgentService/WatchAgentExecution": {
     ...AS_IT_IS,
     tellsStart: true,
-    // The run as it is comes first, whatever has happened.
+    // The run itself comes first, even when nothing has happened.
     isNews: (_, index) => index > 0,
   },
   "service.v1.WorkflowService/StreamActionLogs": {
-    // A model reads text. What a piece cuts in the middle of a character is replaced by U+FFFD.
+    // A model reads text. A character that is split between pieces becomes U+FFFD.
     message: ({ data = "", ...piece }) => ({ ...piece, text: Buffer.from(data, "base64").toString("utf8") }),
     isNews: () => true,
   },
