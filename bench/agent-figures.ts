@@ -4,7 +4,7 @@ import { type AgentSite, openAgentSite } from "./agent-site.ts";
 import { type Deliveries, talk } from "./agent-talk.ts";
 import { type Figures, percentile } from "./figures.ts";
 import { allProcessorsMs, processorMs } from "./machine.ts";
-import { COLLECTABLE, heldKib, keptKib } from "./server-memory.ts";
+import { anonymousKibAfterCollection, COLLECTABLE, residentKib } from "./server-memory.ts";
 
 export interface Sizes {
   readonly idle: number;
@@ -81,9 +81,9 @@ async function keptFigures({ kept: { before, more } }: Sizes): Promise<Figures> 
   const site = await openAgentSite(before + more, "warn", COLLECTABLE);
   try {
     await site.startRuns(before);
-    const first = await keptKib(site.server);
+    const first = await anonymousKibAfterCollection(site.server);
     await site.startRuns(more);
-    return { [KEPT]: ((await keptKib(site.server)) - first) / more };
+    return { [KEPT]: ((await anonymousKibAfterCollection(site.server)) - first) / more };
   } finally {
     await site.close();
   }
@@ -156,5 +156,5 @@ function shares(when: string, before: Processors, after: Processors): Figures {
 }
 
 function memory({ server, runner }: AgentSite) {
-  return { server: heldKib(server.process.pid), runner: heldKib(runner.pid) };
+  return { server: residentKib(server.process.pid), runner: residentKib(runner.pid) };
 }

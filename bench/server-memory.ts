@@ -4,14 +4,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { TestServer } from "../test/harness/server.ts";
 import { until } from "../test/harness/until.ts";
 
-/** The environment of a server in which {@link keptKib} can trigger a garbage collection. */
+/** The environment of a server in which {@link anonymousKibAfterCollection} can trigger a garbage collection. */
 export const COLLECTABLE = { NODE_OPTIONS: "--inspect-port=127.0.0.1:0" };
 
 /** Time that the engine needs to return collected pages to the system. */
 const GIVEN_BACK_MS = 500;
 
 /** Returns the resident memory of a process, in KiB (VmRSS). Linux only. */
-export function heldKib(processId: number | undefined): number {
+export function residentKib(processId: number | undefined): number {
   return statusKib(processId, "VmRSS");
 }
 
@@ -19,7 +19,7 @@ export function heldKib(processId: number | undefined): number {
  * Triggers a garbage collection in a server.
  * @returns its anonymous memory afterwards, in KiB (RssAnon); Linux only
  */
-export async function keptKib(server: TestServer): Promise<number> {
+export async function anonymousKibAfterCollection(server: TestServer): Promise<number> {
   const findUrl = () => /^Debugger listening on (ws:\S+)$/m.exec(server.logText())?.[1];
   // This signal makes Node listen for a debugger.
   if (findUrl() === undefined) server.process.kill("SIGUSR1");

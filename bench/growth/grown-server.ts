@@ -23,13 +23,13 @@ export interface GrowthSizes {
 }
 
 /** Returns the anonymous memory of a server (RssAnon), in MB. */
-export function heldMb({ process: { pid } }: Peer): number {
+export function anonymousMb({ process: { pid } }: Peer): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) / 1000;
 }
 
 /** Prints progress. */
-export function tellGrowth(what: string, figures: Readonly<Record<string, number>>): void {
+export function logFigures(what: string, figures: Readonly<Record<string, number>>): void {
   const words = Object.entries(figures).map(([name, value]) => `${name} ${value.toFixed(2)}`);
   process.stderr.write(`growth  ${what.padEnd(52)} ${words.join("  ")}\n`);
 }

@@ -37,7 +37,7 @@ export function pageBar(pages: readonly PageRow[]): GrowthBar {
 }
 
 /** Returns the bounds, in the order of the table. */
-export function growthBars({ pages, searches, searching, writing, heldMb }: Growth): GrowthBar[] {
+export function growthBars({ pages, searches, searching, writing, anonymousMb }: Growth): GrowthBar[] {
   return [
     pageBar(pages),
     {
@@ -68,7 +68,7 @@ export function growthBars({ pages, searches, searching, writing, heldMb }: Grow
       atMost: 3,
       aim: 1.5,
     },
-    { name: "", what: "RssAnon after all of it, MB", rounds: [heldMb], atMost: 300, aim: 150 },
+    { name: "", what: "RssAnon after all of it, MB", rounds: [anonymousMb], atMost: 300, aim: 150 },
   ];
 }
 

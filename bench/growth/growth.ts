@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type Load, startLoad } from "../load/load.ts";
 import { startPeer } from "../peers/start-peer.ts";
-import { type GrownServer, type GrowthSizes, heldMb } from "./grown-server.ts";
+import { anonymousMb, type GrownServer, type GrowthSizes } from "./grown-server.ts";
 import { growthData } from "./growth-data.ts";
 import { type PageRow, pageRows } from "./page-times.ts";
 import { middleInFolder } from "./pages.ts";
@@ -27,7 +27,7 @@ export interface Growth {
   readonly searching: SideBySide;
   readonly writing: SideBySide;
   /** Memory of the server with the most projects after all measurements, in MB. */
-  readonly heldMb: number;
+  readonly anonymousMb: number;
 }
 
 export async function measureGrowth(folder: string, load: Load, isQuick: boolean): Promise<Growth> {
@@ -46,7 +46,7 @@ export async function measureGrowth(folder: string, load: Load, isQuick: boolean
     const searches = await searchRows(servers, load, sizes, SEARCH_KINDS);
     const searching = await readDuringSearches(largest, load, other, sizes);
     const writing = await readDuringWrites(largest, load, other, sizes);
-    return { sizes, pages, searches, searching, writing, heldMb: heldMb(largest.peer) };
+    return { sizes, pages, searches, searching, writing, anonymousMb: anonymousMb(largest.peer) };
   } finally {
     other.stop();
     for (const { peer } of servers) await peer.stop();

@@ -1,6 +1,6 @@
 import type { Load } from "../load/load.ts";
 import { threadsMs } from "../machine.ts";
-import { type GrownServer, type PageOrder, tellGrowth } from "./grown-server.ts";
+import { type GrownServer, logFigures, type PageOrder } from "./grown-server.ts";
 import { middlePages } from "./pages.ts";
 
 /** Times of a page in the middle, one for each round. */
@@ -42,7 +42,7 @@ export async function pageRows(
       if (round === 0) continue;
       row.p50Ms.push(result.p50Ms);
       row.processorUs.push(((threadsMs(peer.process.pid) - before) * 1000) / PAGES);
-      tellGrowth(`page by ${row.order} of ${row.projects}`, { "p50 ms": result.p50Ms });
+      logFigures(`page by ${row.order} of ${row.projects}`, { "p50 ms": result.p50Ms });
     }
   }
   return asked.map(({ row }) => row);

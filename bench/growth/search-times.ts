@@ -1,6 +1,6 @@
 import type { Load } from "../load/load.ts";
 import type { LoadRequest, LoadResult } from "../load/task.ts";
-import { type GrownServer, type GrowthSizes, tellGrowth } from "./grown-server.ts";
+import { type GrownServer, type GrowthSizes, logFigures } from "./grown-server.ts";
 import { type SearchKind, searchRequests } from "./searches.ts";
 
 /** The times of searches of one kind on data of one size, in each round. */
@@ -33,7 +33,7 @@ export async function searchRows(
       const result = timed.answered > 0 ? timed : first;
       if (result.failed > 0) throw new Error(`${row.title}: ${result.failed} searches failed`);
       row.results.push(result);
-      tellGrowth(`search in ${row.projects}: ${row.title}`, {
+      logFigures(`search in ${row.projects}: ${row.title}`, {
         "p50 ms": result.p50Ms,
         "p99 ms": result.p99Ms,
       });

@@ -1,7 +1,7 @@
 import { CASES } from "../cases.ts";
 import type { Load } from "../load/load.ts";
 import type { LoadRequest, LoadResult, LoadTask } from "../load/task.ts";
-import { type GrownServer, type GrowthSizes, tellGrowth } from "./grown-server.ts";
+import { type GrownServer, type GrowthSizes, logFigures } from "./grown-server.ts";
 import { SEARCH_KINDS, searchRequests } from "./searches.ts";
 
 /** Times of GetProject at a fixed rate, alone and during another load in turn; one of each per round. */
@@ -67,7 +67,7 @@ async function sideBySide(
     found.alone.push(alone);
     found.loaded.push(both);
     found.otherPerSecond.push((others.answered / others.tookMs) * 1000);
-    tellGrowth(`reads during ${what}`, {
+    logFigures(`reads during ${what}`, {
       "p99 ms": both.p99Ms,
       "longest ms": both.longestMs,
       "alone p99 ms": alone.p99Ms,

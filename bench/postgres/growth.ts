@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { type GrownServer, type GrowthSizes, heldMb, tellGrowth } from "../growth/grown-server.ts";
+import { anonymousMb, type GrownServer, type GrowthSizes, logFigures } from "../growth/grown-server.ts";
 import { sizesOf } from "../growth/growth-data.ts";
 import { type PageRow, pageRows } from "../growth/page-times.ts";
 import { middleOf } from "../growth/pages.ts";
@@ -49,7 +49,7 @@ export async function measurePostgresGrowth(
       seedSeconds = (performance.now() - began) / 1000;
       const { rows } = await cluster.run(database, "select pg_database_size(current_database()) as bytes");
       databaseMb = Number(rows[0]?.bytes) / 1e6;
-      tellGrowth(`made ${projects}`, { seconds: seedSeconds, MB: databaseMb });
+      logFigures(`made ${projects}`, { seconds: seedSeconds, MB: databaseMb });
       const peer = await startPeer("ours", data.dataDir, { databaseUrl: cluster.urlOf(database) });
       servers.push({
         projects,
@@ -68,7 +68,7 @@ export async function measurePostgresGrowth(
     const pages = onlySearches ? [] : await pageRows(servers, load, sizes.rounds);
     const searches = await searchRows(servers, load, sizes, POSTGRES_SEARCHES);
     const largest = servers.at(-1);
-    if (largest) held.push(heldMb(largest.peer));
+    if (largest) held.push(anonymousMb(largest.peer));
     return { sizes, pages, searches, seedSeconds, databaseMb };
   } finally {
     for (const { peer, data } of servers) {

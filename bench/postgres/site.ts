@@ -1,6 +1,6 @@
 import { cpSync } from "node:fs";
 import pg from "pg";
-import { heldMb } from "../growth/grown-server.ts";
+import { anonymousMb } from "../growth/grown-server.ts";
 import { ROW_QUERIES } from "../peers/same-rows.ts";
 import { startPeer } from "../peers/start-peer.ts";
 import type { Site } from "../rounds.ts";
@@ -28,7 +28,7 @@ export function databaseSite(cluster: BenchCluster, data: SeededDatabase, held: 
       return {
         ...peer,
         async stop() {
-          held.push(heldMb(peer));
+          held.push(anonymousMb(peer));
           await peer.stop();
         },
       };

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { readLog } from "../harness/action-log.ts";
 import { type Answer, post } from "../harness/call.ts";
-import { cheatingTree, ODD_NAME } from "../harness/cheating-tree.ts";
 import { succeeded } from "../harness/fake-runner.ts";
 import { type BareRepository, bareRepository } from "../harness/git-repository.ts";
+import { maliciousRepository, ODD_NAME } from "../harness/malicious-repository.ts";
 import { startRegisteredHostedRunner, stopRunners } from "../harness/runner-process.ts";
 import { type ScmHost, startScmHost } from "../harness/scm-host.ts";
 import { type HostedServer, startHostedServer, stopAll, temporaryFolder } from "../harness/server.ts";
@@ -184,7 +184,7 @@ test("a step in a tree made to cheat commits and proposes what is in it, and lea
   // The traps hold: git of the step after it springs them.
   const spring = `test ! -e ${mark} && { git status >/dev/null 2>&1; test -e ${mark}; }`;
   const { action, status } = await ran(repository.cloneUrl, {
-    steps: [task(cheatingTree(mark, elsewhere.folder)), pullRequest(), task(spring)],
+    steps: [task(maliciousRepository(mark, elsewhere.folder)), pullRequest(), task(spring)],
   });
   expect([status.failures, status.warnings]).toEqual([[], []]);
   const opened = hosts.github.pullRequests().filter((each) => each.repository === repository.path);

@@ -20,9 +20,9 @@ import { pushBranch } from "../../src/runner/git/git-push.ts";
 import { withSnapshot } from "../../src/runner/git/git-snapshot.ts";
 import type { GitTools } from "../../src/runner/git/git-tools.ts";
 import type { Isolation } from "../../src/runner/isolation/isolation.ts";
-import { cheatingTree } from "../harness/cheating-tree.ts";
 import { type GitHttpServer, serveGit } from "../harness/git-http-server.ts";
 import { type BareRepository, bareRepository, runGit } from "../harness/git-repository.ts";
+import { maliciousRepository } from "../harness/malicious-repository.ts";
 import { realGit, realPrograms } from "../harness/runner-git.ts";
 import { temporaryFolder } from "../harness/server.ts";
 import { until } from "../harness/until.ts";
@@ -229,7 +229,7 @@ describe("a repository that isolated work has left", () => {
     const elsewhere = bareRepository(outside, { "a.txt": "one\n" });
     const submodule = `git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),m
 printf '[submodule "m"]\\n\\tpath = m\\n\\turl = ${elsewhere.url}\\n' > .gitmodules`;
-    const folder = await leftBy(`${submodule}; ${cheatingTree(mark, elsewhere.folder)}`);
+    const folder = await leftBy(`${submodule}; ${maliciousRepository(mark, elsewhere.folder)}`);
     const commit = await changeAndPush(folder, repository.url, "cheating", tools);
     expect(repository.find("cheating")).toBe(commit);
     expect(existsSync(mark)).toBe(false);

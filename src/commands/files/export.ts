@@ -6,11 +6,11 @@ import { makeFolder, writeProblem } from "../folders/file-access.ts";
 import { NOTHING_WRITTEN, type WhenInterrupted, written } from "../folders/interrupted.ts";
 import { StartError } from "../start-error.ts";
 import { readCurrent } from "./current.ts";
+import { isOwner, OWNER_RULE } from "./desired.ts";
 import { FOLDER_KIND, type JsonObject } from "./folder.ts";
 import { KINDS } from "./kinds.ts";
 import { organizationOf } from "./plan.ts";
 import { Names } from "./references.ts";
-import { isOwner, OWNER_RULE } from "./wanted.ts";
 
 /** A server's resources as documents. */
 export interface Export {

@@ -11,6 +11,7 @@ import { call, keyedCall } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
 import { StartError } from "../start-error.ts";
 import { type CurrentResource, readCurrent } from "./current.ts";
+import { type Desired, desiredOf, folderOf, type Matched, match } from "./desired.ts";
 import {
   camelCase,
   type FileDocument,
@@ -23,7 +24,6 @@ import {
 import { type Change, documentFieldOf, type Kind, settableJson } from "./kind.ts";
 import { KINDS } from "./kinds.ts";
 import { type Named, Names } from "./references.ts";
-import { folderOf, type Matched, match, type Wanted, wantedOf } from "./wanted.ts";
 
 /** Maximum number of changes in one call (contract, ApplyChangesRequest). */
 const MAX_CHANGES = 200;
@@ -78,15 +78,15 @@ export async function makePlan(
   const matched = match(documents, current, owner, problems);
   requireNone(problems);
   const names = new Names(access, organizationId, namesOf(matched, current));
-  const wanted: Wanted[] = [];
+  const desired: Desired[] = [];
   for (const each of matched) {
-    const found = await wantedOf(each, names, { owner, organizationId, adopt }, problems);
-    if (found) wanted.push(found);
+    const found = await desiredOf(each, names, { owner, organizationId, adopt }, problems);
+    if (found) desired.push(found);
   }
   requireNone(problems);
   const left = current.filter((each) => each.owner === owner && !matched.some(({ id }) => id === each.id));
   const planned = [
-    ...inOrder(wanted).map(plannedOf),
+    ...inOrder(desired).map(plannedOf),
     ...inOrder(left)
       .reverse()
       .flatMap((each) => removal(each)),
@@ -146,7 +146,7 @@ function inOrder<T extends { readonly kind: Kind }>(all: readonly T[]): T[] {
   return all.toSorted((one, other) => KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind));
 }
 
-function plannedOf({ document, kind, name, current, id, changes, isUnowned }: Wanted): PlannedResource {
+function plannedOf({ document, kind, name, current, id, changes, isUnowned }: Desired): PlannedResource {
   const action = changes.length === 0 ? "none" : current ? "update" : "create";
   const placeholderId = current ? "" : id;
   const sent = changes.map((change, at) => ({ change, ...(at === 0 && { placeholderId }) }));

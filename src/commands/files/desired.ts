@@ -35,7 +35,7 @@ export interface Matched {
 }
 
 /** The desired state of a resource, from its document. */
-export interface Wanted extends Matched {
+export interface Desired extends Matched {
   /** Empty when the resource matches the document. */
   readonly changes: readonly Change[];
   /** True for a resource that matches the document but belongs to no folder. */
@@ -127,12 +127,12 @@ export function match(
  * Returns the desired state of a document's resource. Reports problems and then returns undefined.
  * @param adopt true to take over a resource that belongs to no folder
  */
-export async function wantedOf(
+export async function desiredOf(
   matched: Matched,
   names: Names,
   { owner, organizationId, adopt }: { owner: string; organizationId: string; adopt: boolean },
   problems: Problem[],
-): Promise<Wanted | undefined> {
+): Promise<Desired | undefined> {
   const { document, kind, current, id } = matched;
   const before = problems.length;
   const report = reporter(document, problems);

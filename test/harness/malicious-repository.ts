@@ -1,14 +1,14 @@
-/** A name with a line break and a sequence that a terminal obeys, in a tree of {@link cheatingTree}. */
+/** A name with a line break and a sequence that a terminal obeys, in a tree of {@link maliciousRepository}. */
 export const ODD_NAME = "odd\n\u001b[31mname";
 
 /**
- * Returns a script that makes the repository in which it runs one that cheats: links out of it, hooks, filters, drivers,
+ * Returns a script that makes the repository in which it runs malicious: links out of it, hooks, filters, drivers,
  * remotes, a file `.git` in it, and names that a terminal obeys. All of it starts a program, or leads elsewhere.
  *
  * @param mark a file that the program makes
  * @param elsewhere folder of another repository
  */
-export function cheatingTree(mark: string, elsewhere: string): string {
+export function maliciousRepository(mark: string, elsewhere: string): string {
   return `
 echo two > b.txt; ln -s /etc/passwd passwd; ln -s / root; mkdir sub
 printf 'x\\n' > "$(printf 'odd\\n\\033[31mname')"
