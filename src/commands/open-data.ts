@@ -17,7 +17,7 @@ import type { FolderLock } from "../store/sqlite/lock.ts";
 import { emptiedData, type LostData, lostData, NEW_ELSEWHERE } from "../store/sqlite/lost-files.ts";
 import type { StoreOptions } from "../store/sqlite/open.ts";
 import type { Reader, Store } from "../store/store.ts";
-import { makeFolder } from "./folders/file-access.ts";
+import { isDatabaseWriteFailure, makeFolder, writeProblem } from "./folders/file-access.ts";
 import { hasTables, InUse, openDatabase } from "./open-database.ts";
 import { hasHadServer, SERVER_URL_FILE } from "./server-url.ts";
 import { StartError } from "./start-error.ts";
@@ -236,7 +236,8 @@ export function openOrThrow<T>({ dataDir }: Pick<Config, "dataDir">, open: () =>
       throw new StartError(message, { cause: error });
     // An error without a code from the system or the database is a bug and keeps its stack.
     if (typeof code !== "string") throw error;
-    throw new StartError(`the data folder ${dataDir} cannot be used: ${message}`, { cause: error });
+    const problem = isDatabaseWriteFailure(error) ? writeProblem(error) : message;
+    throw new StartError(`the data folder ${dataDir} cannot be used: ${problem}`, { cause: error });
   }
 }
 

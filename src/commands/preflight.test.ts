@@ -28,6 +28,22 @@ describe("a host", () => {
   );
 });
 
+test("files of a certificate and its key that are no PEM files are named", () => {
+  const folder = mkdtempSync(join(tmpdir(), "chartroom-preflight-"));
+  try {
+    const [tlsCert, tlsKey] = [join(folder, "cert"), join(folder, "key")];
+    writeFileSync(tlsCert, "a certificate\n");
+    writeFileSync(tlsKey, "");
+    const text = (flag: string, file: string) =>
+      `${flag} ${file} is no PEM file: it has no line that begins with -----BEGIN`;
+    expect(() => checkServeSettings(readConfig({ tlsCert, tlsKey }, {}))).toThrow(
+      new RegExp(`${text("--tls-cert", tlsCert)}\n +${text("--tls-key", tlsKey)}$`),
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 describe("an audit file", () => {
   const checkFile = (auditFile: string) => checkServeSettings(readConfig({ auditFile }, {}));
 

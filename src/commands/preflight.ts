@@ -60,11 +60,13 @@ function tlsProblems({ tlsCert, tlsKey }: Config): string[] {
   const problems: string[] = [];
   const read = (flag: string, file: string) => {
     try {
-      return readFileSync(file);
+      const pem = readFileSync(file);
+      if (pem.includes("-----BEGIN ")) return pem;
+      problems.push(`${flag} ${file} is no PEM file: it has no line that begins with -----BEGIN`);
     } catch (error) {
       problems.push(`${flag} ${file} cannot be read: ${(error as Error).message}`);
-      return undefined;
     }
+    return undefined;
   };
   const [cert, key] = [read("--tls-cert", tlsCert), read("--tls-key", tlsKey)];
   try {

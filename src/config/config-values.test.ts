@@ -13,7 +13,7 @@ describe("TLS", () => {
     ],
   ])("is refused with %s", (_, [flags, env]) => {
     expect(() => readConfig(flags, env)).toThrow(
-      /^the settings cannot be used:\n {2}--tls-cert and --tls-key go together$/,
+      /^the settings cannot be used:\n {2}--tls-cert and --tls-key go together: set both, or neither$/,
     );
   });
 

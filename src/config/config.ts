@@ -232,7 +232,9 @@ export const DATA_SETTINGS = [
  */
 export function readConfig(flags: FlagsOf<typeof SETTINGS>, env: Environment): Config {
   const config = readSettings(SETTINGS, flags, env, ({ tlsCert, tlsKey }) => [
-    ...((tlsCert === "") === (tlsKey === "") ? [] : ["--tls-cert and --tls-key go together"]),
+    ...((tlsCert === "") === (tlsKey === "")
+      ? []
+      : ["--tls-cert and --tls-key go together: set both, or neither"]),
     ...unknownVariables(env),
   ]);
   return { ...config, dataDir: config.dataDir.trim() || defaultDataDir(env) };

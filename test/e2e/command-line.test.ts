@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
+import { openOrThrow } from "../../src/commands/open-data.ts";
 import { SETTINGS } from "../../src/config/config.ts";
 import { post } from "../harness/call.ts";
 import { dataEnvironmentOf } from "../harness/data-config.ts";
@@ -156,6 +157,16 @@ describe("a start", () => {
     expect(await complaint(["--data-dir", folder])).toContain("cannot be used: file is not a database");
   });
 
+  test("on a full disk says what to do", () => {
+    const full = Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
+    const open = () => {
+      throw full;
+    };
+    expect(() => openOrThrow({ dataDir: "./data" }, open)).toThrow(
+      "the data folder ./data cannot be used: the disk is full: make room there, or use another disk",
+    );
+  });
+
   test("with unusable files for TLS names each of them", async () => {
     const dataDir = join(temporaryFolder(), "data");
     const absent = ["--tls-cert", "/nowhere/cert.pem", "--tls-key", "/nowhere/key.pem"];
@@ -165,7 +176,8 @@ describe("a start", () => {
     );
     expect(said[0]).toContain("--tls-cert /nowhere/cert.pem cannot be read");
     expect(said[0]).toContain("--tls-key /nowhere/key.pem cannot be read");
-    expect(said[1]).toContain("cannot be used together");
+    expect(said[1]).toContain("--tls-cert package.json is no PEM file");
+    expect(said[1]).toContain("--tls-key package.json is no PEM file");
     expect(existsSync(dataDir)).toBe(false);
   });
 });

@@ -133,12 +133,12 @@ describe("the doctor", () => {
       return stdout.split("\n").find((line) => line.includes(` ${subject} `));
     };
     const [one, two] = [await registerRunner(server), await registerRunner(server)];
-    expect(await lineOf("runners")).toMatch(/^ok +runners +2 connected, 0 not$/);
+    expect(await lineOf("runners")).toMatch(/^ok +runners +2 connected, 0 disconnected$/);
     expect(await lineOf("webhooks")).toBeUndefined();
     const pause = ({ runnerId }: FakeRunner) =>
       call("RunnerService/UpdateRunner", { runnerId, spec: { desiredPhase: "RUNNER_PHASE_INACTIVE" } });
     await pause(one);
-    expect(await lineOf("runners")).toMatch(/^ok +runners +1 connected, 1 paused, 0 not$/);
+    expect(await lineOf("runners")).toMatch(/^ok +runners +1 connected, 1 paused, 0 disconnected$/);
     await pause(two);
     expect(await lineOf("runners")).toMatch(/^note +runners +all that are connected are paused/);
     const { eventSubscription } = await call("EventSubscriptionService/CreateEventSubscription", {

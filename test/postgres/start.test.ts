@@ -75,7 +75,7 @@ describe("a start", () => {
   test("where nothing listens says so", async () => {
     const stderr = await failed("postgres://postgres@127.0.0.1:1/x");
     expect(stderr).toContain("the database x at 127.0.0.1:1 cannot be used");
-    expect(stderr).toContain("nothing listens at its address");
+    expect(stderr).toContain("nothing listens at its address; start it, or correct --database-url");
   });
 
   test("where what listens does not answer says so", async () => {

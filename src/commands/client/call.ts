@@ -173,7 +173,7 @@ export function unreachableText(server: string, message: string): string {
   if (message.includes("ECONNREFUSED"))
     return `nothing listens there: start it, or name another by --server (${message})`;
   if (message.includes("ENOTFOUND")) return `its name is unknown (${message})`;
-  if (/socket hang up|other side closed/.test(message))
+  if (/socket hang up|other side closed|EPIPE/.test(message))
     return server.startsWith("http:")
       ? "it closes the connection: if it speaks TLS there, use https://"
       : "it closes the connection";

@@ -198,7 +198,7 @@ function checkRunners({ runners, work }: InstallationCounts, { now, config }: Da
     return [note("runners", "all that are connected are paused, so nothing carries out work", RESUME)];
   if (connected === 0 && !config.localRunner)
     return [note("runners", "none is connected, so nothing carries out work", start)];
-  const text = `${connected} connected, ${paused > 0 ? `${paused} paused, ` : ""}${disconnected} not`;
+  const text = `${connected} connected, ${paused > 0 ? `${paused} paused, ` : ""}${disconnected} disconnected`;
   if (silentMs <= RUNNER_SILENCE_MS) return [ok("runners", text)];
   const silent = `${text}, and one has shown no sign of life for ${Math.round(silentMs / 1000)} seconds`;
   return [

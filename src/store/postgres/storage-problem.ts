@@ -17,14 +17,17 @@ const PROBLEMS: readonly (readonly [code: string, problem: string])[] = [
   ["XX001", "a table of the database is damaged: restore a backup"],
   ["XX002", "an index of the database is damaged: restore a backup"],
   ["28", "the database refuses the user or the password"],
-  ["3D000", "the database does not exist"],
+  ["3D000", "the database does not exist; create it, or correct --database-url"],
   ["42501", "the user may not write to the tables of the database"],
   [
     "08P01",
     "a pooler does not pass on the settings of connections: name the database itself in --database-url",
   ],
   ["08", "the connection to the database broke"],
-  ["ECONNREFUSED", "the database cannot be reached: nothing listens at its address"],
+  [
+    "ECONNREFUSED",
+    "the database cannot be reached: nothing listens at its address; start it, or correct --database-url",
+  ],
   ["ENOTFOUND", "the database cannot be reached: its name is unknown"],
   ["EAI_AGAIN", "the database cannot be reached: its name cannot be resolved"],
   ...["SELF_SIGNED_CERT", "DEPTH_ZERO_", "UNABLE_TO_", "CERT_", "ERR_TLS_CERT"].map(
