@@ -6,6 +6,7 @@ import { type FocusEvent, type FormEvent, type ReactNode, useMemo, useRef, useSt
 import { Problem } from "../Problem.tsx";
 import { RulesContext } from "./fields.tsx";
 import type { Breaches } from "./rules.ts";
+import { useHeldWhilePressed } from "./use-held.ts";
 import "./fields.css";
 
 /** Milliseconds without a key press before the rules are checked. */
@@ -47,7 +48,9 @@ export function RuledForm<Desc extends DescMessage>({
   const [isTried, setIsTried] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const rules = useRules(schema, message);
-  const { breaches } = rules;
+  // Messages move the layout when they appear and disappear.
+  const shown = useHeldWhilePressed({ breaches: rules.breaches, visited, isTried });
+  const count = shown.breaches.size;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setIsTried(true);
@@ -60,22 +63,35 @@ export function RuledForm<Desc extends DescMessage>({
       form.current?.querySelector(`[name="${CSS.escape(path)}"]`),
     );
     if (first instanceof HTMLElement) first.focus();
+    else
+      requestAnimationFrame(() =>
+        form.current?.querySelector(".broken")?.scrollIntoView({ block: "center" }),
+      );
   };
   const visit = (event: FocusEvent<HTMLFormElement>) => {
     const { name } = event.target as unknown as HTMLInputElement;
     if (name && !visited.has(name)) setVisited(new Set([...visited, name]));
   };
   return (
-    <RulesContext value={{ breaches, isShown: (path) => isTried || visited.has(path) }}>
+    <RulesContext
+      value={{ breaches: shown.breaches, isShown: (path) => shown.isTried || shown.visited.has(path) }}
+    >
       <form ref={form} className="editor" onSubmit={(event) => void submit(event)} onBlur={visit} noValidate>
         {children}
+        {/* Not in the foot, which stays in sight and would cover the fields. */}
+        {shown.isTried && !listsBreaches && count > 0 && <Broken breaches={shown.breaches} />}
         <div className="editor-foot">
           <Problem error={rules.error ?? error} />
-          {(isTried || listsBreaches) && breaches.size > 0 && <Broken breaches={breaches} />}
+          {listsBreaches && count > 0 && <Broken breaches={shown.breaches} />}
           <div className="row">
             <Button type="submit" loading={isBusy} disabled={!message || isDisabled}>
               {verb}
             </Button>
+            {shown.isTried && !listsBreaches && count > 0 && (
+              <span className="tone-failed">
+                {count.toLocaleString()} {count === 1 ? "rule is" : "rules are"} broken.
+              </span>
+            )}
             {said}
           </div>
         </div>
