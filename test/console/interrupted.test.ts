@@ -128,6 +128,115 @@ describe("what another tab has saved", () => {
     ]);
     expect(faults).toEqual([]);
   });
+
+  test("stays in a webhook where this tab has not changed it", async () => {
+    const { page, context, origin, faults } = visit;
+    const call = (operation: string, body: object) =>
+      succeeded(post(server, `EventSubscriptionService/${operation}`, body));
+    const { eventSubscription } = await call("CreateEventSubscription", {
+      name: "Chat",
+      url: "https://hooks.example.org/one",
+      eventKinds: ["project.created"],
+    });
+    const other = await context.newPage();
+    const dialog = (tab: Page) => tab.getByRole("dialog");
+    for (const tab of [page, other]) {
+      await tab.goto(`${origin}/organization?tab=webhooks`);
+      await tab.getByRole("row", { name: /Chat/ }).getByRole("button", { name: "Edit" }).click();
+    }
+    await dialog(page).getByLabel("Name").fill("Chat of the team");
+    await dialog(other)
+      .getByLabel(/^Events, one per line/)
+      .fill("project.created\nproject.deleted");
+    await dialog(other).getByRole("button", { name: "Save" }).click();
+    await dialog(other).waitFor({ state: "detached" });
+    await dialog(page).getByText("Someone changed the webhook while you were editing.").waitFor();
+    await look(page);
+    await dialog(page).getByRole("button", { name: "Save" }).click();
+    await dialog(page).waitFor({ state: "detached" });
+    const { id } = eventSubscription;
+    expect(await call("GetEventSubscription", { eventSubscriptionId: id })).toMatchObject({
+      eventSubscription: { name: "Chat of the team", eventKinds: ["project.created", "project.deleted"] },
+    });
+    await other.close();
+    expect(faults).toEqual([]);
+  });
+});
+
+test("changes that were typed outlive a reload, until they are saved or discarded", async () => {
+  const { context, origin, faults } = visit;
+  const page = await context.newPage();
+  const { project } = await succeeded(
+    post(server, "ProjectService/CreateProject", {
+      name: "Reloaded",
+      initializer: { specs: [{ git: { remoteUri: "https://git.example.org/team/three.git" } }] },
+    }),
+  );
+  const workflow = {
+    name: "With a year",
+    parameters: [{ key: "year", defaultValue: "2026" }],
+    action: { ...ACTION, steps: [{ task: { command: "echo {{ .Parameters.year }}" } }] },
+    triggers: [MANUAL],
+  };
+  const made = await succeeded(post(server, "WorkflowService/CreateWorkflow", workflow));
+  const unsaved = page.getByText("You have unsaved changes.");
+  const discard = async () => {
+    await page.getByRole("button", { name: "Discard changes" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Discard changes" }).click();
+    await unsaved.waitFor({ state: "detached" });
+  };
+  const editors = page.getByLabel("Recommended editors, one per line");
+  await page.goto(`${origin}/projects/${project.id}?tab=editors`);
+  await editors.fill("code");
+  await page.reload();
+  await unsaved.waitFor();
+  await valued(editors, "code");
+  await look(page);
+  await page.getByRole("button", { name: "Save editors" }).click();
+  await page.getByText("Saved.").waitFor();
+  await unsaved.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Settings", exact: true }).click();
+  const name = page.getByLabel("Name", { exact: true });
+  await name.fill("Reloaded twice");
+  // Also while another tab of the project is shown.
+  await page.getByRole("link", { name: "Editors", exact: true }).click();
+  await valued(editors, "code");
+  await page.getByRole("link", { name: "Settings", exact: true }).click();
+  await valued(name, "Reloaded twice");
+  await page.reload();
+  await valued(name, "Reloaded twice");
+  await discard();
+  await valued(name, "Reloaded");
+  await page.getByRole("link", { name: "Classes", exact: true }).click();
+  await page.getByLabel("Class to add: search, then add").fill("LOCAL");
+  await page.getByRole("button", { name: "Add The local runner of the user who creates it" }).click();
+  await page.reload();
+  await page.getByRole("button", { name: "Remove The local runner of the user who creates it" }).waitFor();
+  await discard();
+  await page.goto(`${origin}/organization?tab=policies`);
+  const limit = page.getByLabel("Environments per person (0: no limit)", { exact: true });
+  const saved = await limit.inputValue();
+  await limit.fill("7");
+  await page.reload();
+  await page.getByText("1 field changed").waitFor();
+  await valued(limit, "7");
+  await page.getByRole("button", { name: "Discard", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Discard", exact: true }).click();
+  await valued(limit, saved);
+  await page.goto(`${origin}/workflows/${made.workflow.id}`);
+  const start = () => page.getByRole("button", { name: "Start workflow" }).first().click();
+  await start();
+  await page.getByLabel("year", { exact: true }).fill("2027");
+  await page.reload();
+  await start();
+  await valued(page.getByLabel("year", { exact: true }), "2027");
+  await page.getByRole("dialog").getByRole("button", { name: "Start workflow" }).click();
+  await page.waitForURL(/\/executions\//);
+  expect(
+    await page.evaluate(() => Object.keys(sessionStorage).filter((key) => key.startsWith("typed "))),
+  ).toEqual([]);
+  await page.close();
+  expect(faults).toEqual([]);
 });
 
 test("a window over the page keeps the keyboard in it, and what was typed from a click next to it", async () => {

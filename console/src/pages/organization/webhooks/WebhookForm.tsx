@@ -4,6 +4,7 @@ import { type FormEvent, useState } from "react";
 import { EventFormat, type EventSubscription } from "#gen/service/v1/event_subscription_pb.js";
 import { EventSubscriptionService } from "#gen/service/v1/event_subscription_service_pb.js";
 import { transport } from "../../../api/server.tsx";
+import { ChangedMeanwhile } from "../../../parts/fields/Edited.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { ShownOnce } from "../../../parts/ShownOnce.tsx";
 
@@ -17,19 +18,31 @@ const USUAL = [
   "workflow_execution.failed",
 ];
 
+const linesOf = ({ eventKinds }: EventSubscription): string => eventKinds.join("\n");
+
+const isSameWebhook = (one: EventSubscription, other: EventSubscription): boolean =>
+  one.name === other.name &&
+  one.target === other.target &&
+  one.format === other.format &&
+  linesOf(one) === linesOf(other);
+
 /** Creates a webhook and shows its secret once, or changes a webhook. The page does not keep the address. */
 export function WebhookForm({
-  subscription,
+  subscription: stored,
   onDone,
   onClose,
 }: {
+  /** Undefined for a new one. */
   readonly subscription?: EventSubscription;
   readonly onDone: () => void;
   readonly onClose: () => void;
 }) {
+  // A notice shows what others save while the form is open; it must not count as typed here.
+  const [subscription] = useState(stored);
+  const kindsBefore = subscription ? linesOf(subscription) : USUAL.join("\n");
   const [name, setName] = useState(subscription?.name ?? "");
   const [url, setUrl] = useState("");
-  const [kinds, setKinds] = useState((subscription?.eventKinds ?? USUAL).join("\n"));
+  const [kinds, setKinds] = useState(kindsBefore);
   const [format, setFormat] = useState(subscription?.format ?? EventFormat.STANDARD);
   const [secret, setSecret] = useState("");
   const [error, setError] = useState<unknown>();
@@ -45,8 +58,13 @@ export function WebhookForm({
     const eventKinds = kinds.split(/[\s,]+/).filter(Boolean);
     try {
       if (subscription) {
-        const changed = { name, eventKinds, format, ...(url !== "" && { url }) };
-        await subscriptions.updateEventSubscription({ eventSubscriptionId: subscription.id, ...changed });
+        await subscriptions.updateEventSubscription({
+          eventSubscriptionId: subscription.id,
+          ...(name !== subscription.name && { name }),
+          ...(kinds !== kindsBefore && { eventKinds }),
+          ...(format !== subscription.format && { format }),
+          ...(url !== "" && { url }),
+        });
         onDone();
         onClose();
       } else {
@@ -62,6 +80,9 @@ export function WebhookForm({
   return (
     <form className="stack" onSubmit={(event) => void submit(event)}>
       <Problem error={error} />
+      {subscription && stored && !isSameWebhook(subscription, stored) && (
+        <ChangedMeanwhile what="the webhook" />
+      )}
       <TextInput
         label="Name"
         required
