@@ -39,11 +39,15 @@ export function typedNames(beginning: string): string[] {
   }
 }
 
-/** Holds a text that the tab keeps: a reload or an expired session does not lose it. */
-export function useKeptText(name: string) {
-  const [text, setText] = useState(() => readTyped(name) ?? "");
+/**
+ * Holds a text that the tab keeps: a reload or an expired session does not lose it.
+ * @param initial the text of a field that nobody has changed; it is not kept
+ */
+export function useKeptText(name: string, initial = "") {
+  const [before] = useState(initial);
+  const [text, setText] = useState(() => readTyped(name) ?? before);
   // A text too long for the storage remains in the field.
-  useEffect(() => void keepTyped(name, text), [name, text]);
+  useEffect(() => void keepTyped(name, text === before ? "" : text), [name, text, before]);
   return [text, setText] as const;
 }
 

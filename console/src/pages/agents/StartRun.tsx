@@ -12,8 +12,8 @@ import { ProjectName, ProjectPicker } from "../../parts/pickers/ProjectPicker.ts
 import { useAgents } from "../../parts/pickers/use-agents.ts";
 import { MODES } from "./run-state.ts";
 
-/** Name under which the tab keeps the first message until it is sent. */
-const MESSAGE_NAME = "first message";
+/** Names under which the tab keeps what is typed until the run starts. */
+const [MESSAGE_NAME, URL_NAME, RUN_NAME] = ["first message", "first URL", "name of the run"];
 
 /** Starts a run: the agent, the code that it works on, and the first message. */
 export function StartRun() {
@@ -24,13 +24,13 @@ export function StartRun() {
   // Without a default agent, the list shows the first.
   const chosenId = agentId || (all.some((agent) => agent.default) ? "" : (all[0]?.id ?? ""));
   const [projectId, setProjectId] = useState("");
-  const [url, setUrl] = useState("");
-  const [name, setName] = useState("");
+  const [url, setUrl] = useKeptText(URL_NAME);
+  const [name, setName] = useKeptText(RUN_NAME);
   const [message, setMessage] = useKeptText(MESSAGE_NAME);
   const [mode, setMode] = useState(String(AgentMode.EXECUTION));
   const start = useMutation(AgentService.method.startAgent, {
     onSuccess({ agentExecutionId }) {
-      keepTyped(MESSAGE_NAME, "");
+      for (const name of [MESSAGE_NAME, URL_NAME, RUN_NAME]) keepTyped(name, "");
       void navigate({ to: "/agents/$runId", params: { runId: agentExecutionId } });
     },
   });

@@ -4,11 +4,15 @@ import { useEffect, useRef, useState } from "react";
 import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { ApprovalService, DecideApprovalRequest_Decision } from "#gen/service/v1/approval_service_pb.js";
 import { queries, transport } from "../../api/server.tsx";
+import { keepTyped, useKeptText } from "../../api/typed.ts";
 import { Dialog } from "../../parts/Dialog.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { State } from "../../parts/State.tsx";
 import { approvalState, approvalTitle, KINDS } from "./approval-state.ts";
 import { Content } from "./Content.tsx";
+
+/** Name under which the tab keeps the reason until it is sent. */
+const REASON_NAME = "reason of several";
 
 const approvalClient = createClient(ApprovalService, transport);
 
@@ -29,7 +33,7 @@ export function DecideSeveral({
   readonly approvals: readonly Approval[];
   readonly onClose: () => void;
 }) {
-  const [reason, setReason] = useState("");
+  const [reason, setReason] = useKeptText(REASON_NAME);
   const [isApproved, setIsApproved] = useState<boolean>();
   const [isBusy, setIsBusy] = useState(false);
   const [results, setResults] = useState<ReadonlyMap<string, Result>>(new Map());
@@ -62,6 +66,7 @@ export function DecideSeveral({
       }
     }
     setIsBusy(false);
+    keepTyped(REASON_NAME, "");
     void queries.invalidateQueries();
   };
   const number = approvals.length.toLocaleString();

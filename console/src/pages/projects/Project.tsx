@@ -85,10 +85,16 @@ export function Project() {
       <Problem error={reading.error ?? remove.error} />
       <TabLinks current={tab} tabs={TABS} />
       {tab === "environments" && <ProjectEnvironments projectId={projectId} />}
-      {tab === "classes" && <ProjectClasses project={project} onSaved={() => void reading.refetch()} />}
+      {tab === "classes" && (
+        <ProjectClasses key={project.id} project={project} onSaved={() => void reading.refetch()} />
+      )}
       {tab === "prebuilds" && <ProjectPrebuilds project={project} mayChange={mayChange === true} />}
-      {tab === "editors" && <ProjectEditors project={project} onSaved={() => void reading.refetch()} />}
-      {tab === "settings" && <ProjectSettings project={project} mayChange={mayChange === true} />}
+      {tab === "editors" && (
+        <ProjectEditors key={project.id} project={project} onSaved={() => void reading.refetch()} />
+      )}
+      {tab === "settings" && (
+        <ProjectSettings key={project.id} project={project} mayChange={mayChange === true} />
+      )}
       {tab === "sharing" && (
         <Sharing
           resourceType={ResourceType.PROJECT}

@@ -2,7 +2,7 @@ import { useMutation } from "@connectrpc/connect-query";
 import { Button } from "@mantine/core";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import { ChangedMeanwhile, useEdited } from "../../parts/fields/Edited.tsx";
+import { ChangedMeanwhile, UnsavedChanges, useEdited } from "../../parts/fields/Edited.tsx";
 import { Empty } from "../../parts/Page.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { ClassPicker } from "../../parts/pickers/ClassPicker.tsx";
@@ -14,7 +14,11 @@ const LOCAL = { id: "local", name: "The local runner of the user who creates it"
 /** Maximum entries of a project (contract). */
 const MOST = 30;
 
-const isSame = (one: readonly string[], other: readonly string[]): boolean => one.join() === other.join();
+const IDS = {
+  isSame: (one: readonly string[], other: readonly string[]) => one.join() === other.join(),
+  toText: (ids: readonly string[]) => ids.join(),
+  fromText: (text: string) => text.split(",").filter(Boolean),
+};
 
 /** Edits what a project's environments run on, in order of preference. */
 export function ProjectClasses({
@@ -32,9 +36,10 @@ export function ProjectClasses({
     setDraft: setEntries,
     isEdited,
     isOther,
+    isRestored,
     takeOver,
     onSaved,
-  } = useEdited<readonly string[]>(stored, isSame);
+  } = useEdited<readonly string[]>(`classes ${project.id}`, stored, IDS);
   const classes = useClasses();
   const save = useMutation(ProjectService.method.updateProjectEnvironmentClasses, { onSuccess: onRead });
   const names = new Map(classes.data?.map(({ id, displayName }) => [id, displayName]));
@@ -43,6 +48,7 @@ export function ProjectClasses({
     <div className="stack">
       <Problem error={save.error} />
       {isOther && <ChangedMeanwhile what="the classes" onShow={() => takeOver(stored)} />}
+      {isRestored && !isOther && <UnsavedChanges onDiscard={() => takeOver(stored)} />}
       <p className="dim lead">
         An environment uses the first class in the list unless it names another. If the list is empty, any
         runner can run it.

@@ -3,7 +3,7 @@ import { Button, Textarea } from "@mantine/core";
 import type { FormEvent } from "react";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService } from "#gen/service/v1/project_service_pb.js";
-import { ChangedMeanwhile, useEdited } from "../../parts/fields/Edited.tsx";
+import { ChangedMeanwhile, UnsavedChanges, useEdited } from "../../parts/fields/Edited.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { editorsIn, editorsText } from "./editors-text.ts";
 
@@ -18,7 +18,15 @@ export function ProjectEditors({
   readonly onSaved: () => void;
 }) {
   const stored = editorsOf(project);
-  const { draft: text, setDraft: setText, isEdited, isOther, takeOver, onSaved } = useEdited(stored);
+  const {
+    draft: text,
+    setDraft: setText,
+    isEdited,
+    isOther,
+    isRestored,
+    takeOver,
+    onSaved,
+  } = useEdited(`editors ${project.id}`, stored);
   const save = useMutation(ProjectService.method.updateProject, { onSuccess: onRead });
   return (
     <form
@@ -33,6 +41,7 @@ export function ProjectEditors({
     >
       <Problem error={save.error} />
       {isOther && <ChangedMeanwhile what="the editors" onShow={() => takeOver(stored)} />}
+      {isRestored && !isOther && <UnsavedChanges onDiscard={() => takeOver(stored)} />}
       <Textarea
         label="Recommended editors, one per line"
         description="A name, optionally followed by a colon and the recommended versions, such as code: stable, insiders. Without versions, all are recommended."

@@ -1,15 +1,14 @@
 import { useMutation } from "@connectrpc/connect-query";
-import { useState } from "react";
 import type { EnvironmentInitializer_Spec as Spec } from "#gen/service/v1/environment_pb.js";
 import type { Project } from "#gen/service/v1/project_pb.js";
 import { ProjectService, UpdateProjectRequestSchema } from "#gen/service/v1/project_service_pb.js";
 import { queries } from "../../api/server.tsx";
-import { ChangedMeanwhile } from "../../parts/fields/Edited.tsx";
+import { ChangedMeanwhile, UnsavedChanges, useEdited } from "../../parts/fields/Edited.tsx";
 import { movedUp, PartBreach, removed, replaced, TextField } from "../../parts/fields/fields.tsx";
 import { AddButton, MemberButtons } from "../../parts/fields/ListButtons.tsx";
 import { RuledForm } from "../../parts/fields/RuledForm.tsx";
 import { SourceFields } from "./SourceFields.tsx";
-import { changeOf, emptySource, settingsOf } from "./settings.ts";
+import { changeOf, emptySource, SETTINGS, settingsOf } from "./settings.ts";
 
 /** Maximum sources of a project (contract). */
 const MOST_SOURCES = 10;
@@ -23,19 +22,16 @@ export function ProjectSettings({
   readonly mayChange: boolean;
 }) {
   const stored = settingsOf(project);
-  const [{ initial, draft }, setState] = useState({ initial: stored, draft: stored });
+  const { initial, draft, setDraft, isOther, isRestored, takeOver, onSaved } = useEdited(
+    `settings ${project.id}`,
+    stored,
+    SETTINGS,
+  );
   const change = changeOf(initial, draft);
-  const isOther = changeOf(initial, stored) !== undefined;
-  const takeOver = (next: typeof stored) => setState({ initial: next, draft: next });
-  // Shows immediately what others save, unless something is typed.
-  if (isOther && !change) takeOver(stored);
   const save = useMutation(ProjectService.method.updateProject, {
-    onSuccess({ project }) {
-      void queries.invalidateQueries();
-      if (project) takeOver(settingsOf(project));
-    },
+    onSuccess: () => void queries.invalidateQueries(),
   });
-  const set = (part: Partial<typeof draft>) => setState({ initial, draft: { ...draft, ...part } });
+  const set = (part: Partial<typeof draft>) => setDraft({ ...draft, ...part });
   return (
     <RuledForm
       schema={UpdateProjectRequestSchema}
@@ -44,7 +40,12 @@ export function ProjectSettings({
       isBusy={save.isPending}
       isDisabled={!mayChange || !change}
       error={save.error}
-      onDone={() => change && save.mutate(change)}
+      onDone={() =>
+        change &&
+        save.mutate(change, {
+          onSuccess: ({ project: saved }) => saved && onSaved(draft, settingsOf(saved)),
+        })
+      }
       said={
         save.isSuccess &&
         !change && (
@@ -54,7 +55,8 @@ export function ProjectSettings({
         )
       }
     >
-      {isOther && change && <ChangedMeanwhile what="the project" onShow={() => takeOver(stored)} />}
+      {isOther && <ChangedMeanwhile what="the project" onShow={() => takeOver(stored)} />}
+      {isRestored && !isOther && <UnsavedChanges onDiscard={() => takeOver(stored)} />}
       <fieldset className="plain" disabled={!mayChange}>
         <section className="editor-part" aria-label="What it is called">
           <TextField path="name" label="Name" value={draft.name ?? ""} onChange={(name) => set({ name })} />

@@ -1,4 +1,11 @@
-import { create, type JsonObject, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import {
+  create,
+  fromJsonString,
+  type JsonObject,
+  type MessageInitShape,
+  toJson,
+  toJsonString,
+} from "@bufbuild/protobuf";
 import {
   type EnvironmentInitializer_Spec as Spec,
   EnvironmentInitializer_SpecSchema as SpecSchema,
@@ -32,6 +39,13 @@ export function changeOf(
     ...Object.fromEntries(changed.map((field) => [field, after[field]])),
   };
 }
+
+/** Compares settings, and writes and reads them as text. */
+export const SETTINGS = {
+  isSame: (one: UpdateProjectRequest, other: UpdateProjectRequest) => changeOf(one, other) === undefined,
+  toText: (settings: UpdateProjectRequest) => toJsonString(UpdateProjectRequestSchema, settings),
+  fromText: (text: string) => fromJsonString(UpdateProjectRequestSchema, text),
+};
 
 const jsonOf = (settings: UpdateProjectRequest) => toJson(UpdateProjectRequestSchema, settings) as JsonObject;
 

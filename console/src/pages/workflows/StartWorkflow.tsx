@@ -4,6 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import type { Workflow } from "#gen/service/v1/workflow_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { keepTyped, useKeptText } from "../../api/typed.ts";
 import { Dialog } from "../../parts/Dialog.tsx";
 import { Problem } from "../../parts/Problem.tsx";
 import { ContextFields, emptyContext } from "./editor/ContextFields.tsx";
@@ -25,10 +26,13 @@ export function StartWorkflow({
   const [context, setContext] = useState(() =>
     manual?.context && manual.context.context.case !== "fromTrigger" ? manual.context : emptyContext("urls"),
   );
-  const [values, setValues] = useState<Readonly<Record<string, string>>>({});
+  const keptAs = `parameters ${workflow.id}`;
+  const [typed, setTyped] = useKeptText(keptAs, "{}");
+  const values: Readonly<Record<string, string>> = JSON.parse(typed);
   const parameters = usedParameters(workflow);
   const start = useMutation(WorkflowService.method.startWorkflow, {
     onSuccess({ workflowExecution }) {
+      keepTyped(keptAs, "");
       void navigate({
         to: "/executions/$executionId",
         params: { executionId: workflowExecution?.id ?? "" },
@@ -65,7 +69,7 @@ export function StartWorkflow({
             maxRows={8}
             maxLength={8192}
             value={values[key] ?? defaultValue ?? ""}
-            onChange={({ currentTarget: { value } }) => setValues({ ...values, [key]: value })}
+            onChange={({ currentTarget: { value } }) => setTyped(JSON.stringify({ ...values, [key]: value }))}
           />
         ))}
         {manual ? (

@@ -1,13 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { useMutation } from "@connectrpc/connect-query";
 import { Button, Textarea } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import type { FormEvent } from "react";
 import {
   type AgentControlInput_GoalSchema,
   type AgentExecution,
   AgentGoalStatus as Status,
 } from "#gen/service/v1/agent_pb.js";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
+import { keepTyped, useKeptText } from "../../../api/typed.ts";
 import { Dialog } from "../../../parts/Dialog.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import { State, type Tone } from "../../../parts/State.tsx";
@@ -79,8 +80,12 @@ export function GoalView({ run }: GoalProps) {
 
 /** Gives a run a goal, which replaces an existing one. */
 export function SetGoal({ run, onClose }: GoalProps & { readonly onClose: () => void }) {
-  const [objective, setObjective] = useState(run.status?.goal?.objective ?? "");
-  const { change, error, isBusy } = useGoalChange(run.id, onClose);
+  const name = `goal ${run.id}`;
+  const [objective, setObjective] = useKeptText(name, run.status?.goal?.objective);
+  const { change, error, isBusy } = useGoalChange(run.id, () => {
+    keepTyped(name, "");
+    onClose();
+  });
   return (
     <Dialog title="Set goal" onClose={onClose}>
       <form

@@ -1,7 +1,7 @@
 import { create, fromJson, toJson, toJsonString } from "@bufbuild/protobuf";
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { Button } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import {
   type OrganizationPolicies,
   OrganizationPoliciesSchema,
@@ -17,11 +17,12 @@ import { Loaded } from "../../../parts/Loaded.tsx";
 import { Section } from "../../../parts/Page.tsx";
 import { Problem } from "../../../parts/Problem.tsx";
 import type { PartProps } from "../Organization.tsx";
+import { keepEdits, keptEdits, NO_EDITS } from "./edits.ts";
 import { FieldRow } from "./FieldRow.tsx";
 import { POLICY_FIELDS, POLICY_GROUPS } from "./fields.ts";
 import { PolicyEffects } from "./PolicyEffects.tsx";
 import { RetentionPreview } from "./RetentionPreview.tsx";
-import { changeOf, type Typed, typedOf } from "./typed.ts";
+import { changeOf, typedOf } from "./typed.ts";
 import "../../../parts/work.css";
 
 /**
@@ -67,9 +68,8 @@ interface PolicyFormProps extends PartProps {
 
 function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: PolicyFormProps) {
   const saved = typedOf(toJson(OrganizationPoliciesSchema, policies));
-  const [edits, setEdits] = useState<Typed>({});
-  /** The saved value of each field when somebody began to change it. */
-  const [begun, setBegun] = useState<Typed>({});
+  const [{ edits, begun }, setTyped] = useState(() => keptEdits(saved));
+  useEffect(() => keepEdits({ edits, begun }), [edits, begun]);
   const [unreadable, setUnreadable] = useState<Error>();
   const [change, setChange] = useState<UpdateOrganizationPoliciesRequest>();
   const preview = useMutation(OrganizationService.method.previewOrganizationPolicies);
@@ -85,10 +85,7 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
         preview.reset();
       },
     });
-  const forget = () => {
-    setEdits({});
-    setBegun({});
-  };
+  const forget = () => setTyped(NO_EDITS);
   const typed = { ...saved, ...edits };
   const changed = Object.keys(typed).filter((path) => typed[path] !== saved[path]);
   // Fields that others have changed as well.
@@ -98,8 +95,10 @@ function PolicyForm({ policies, isAdministrator, organizationId, onSaved }: Poli
     const { [path]: first = saved[path] ?? "", ...otherBegun } = begun;
     // A field with the saved value is unchanged, whatever others do to it later.
     const isBack = value === saved[path];
-    setEdits(isBack ? otherEdits : { ...otherEdits, [path]: value });
-    setBegun(isBack ? otherBegun : { ...otherBegun, [path]: first });
+    setTyped({
+      edits: isBack ? otherEdits : { ...otherEdits, [path]: value },
+      begun: isBack ? otherBegun : { ...otherBegun, [path]: first },
+    });
     setChange(undefined);
     setUnreadable(undefined);
     preview.reset();

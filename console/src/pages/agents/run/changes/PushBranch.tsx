@@ -1,8 +1,9 @@
 import { Button, Checkbox, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
+import { useKeptText } from "../../../../api/typed.ts";
 import { PullRequests } from "../../../executions/PullRequests.tsx";
 import { PushProgress } from "./PushProgress.tsx";
-import { push, usePush } from "./push.ts";
+import { fieldName, push, usePush } from "./push.ts";
 
 /**
  * Pushes a run's changes to a branch of its remote, and opens a pull request for it. The checks of the pull request
@@ -17,9 +18,9 @@ export function PushBranch({
 }) {
   const status = usePush(runId);
   const { order, isBusy } = status;
-  const [branch, setBranch] = useState(order?.branch ?? "");
-  const [commitMessage, setCommitMessage] = useState(order?.commitMessage ?? "");
-  const [title, setTitle] = useState(order?.pullRequest?.title ?? "");
+  const [branch, setBranch] = useKeptText(fieldName(runId, "branch"), order?.branch);
+  const [commitMessage, setCommitMessage] = useKeptText(fieldName(runId, "message"), order?.commitMessage);
+  const [title, setTitle] = useKeptText(fieldName(runId, "title"), order?.pullRequest?.title);
   const [force, setForce] = useState(order?.force ?? false);
   const [draft, setDraft] = useState(order?.pullRequest?.draft ?? false);
   const begin = (opens: boolean) =>

@@ -34,6 +34,9 @@ export interface PushStatus {
 const keyOf = (runId: string) => ["run", runId, "push"] as const;
 const storedName = (runId: string) => `push ${runId}`;
 
+/** Returns the name under which the tab keeps the text of a field until it is pushed. */
+export const fieldName = (runId: string, field: "branch" | "title" | "message") => `push ${runId} ${field}`;
+
 /** Returns what a tab remembers of an unfinished push after its page was left. */
 function remembered(runId: string): PushStatus {
   try {
@@ -90,6 +93,9 @@ export async function push(runId: string, environmentId: string, order: PushOrde
         ...(answer.push?.approvalId && { approvalId: answer.push.approvalId }),
         ...("pullRequest" in answer && { pullRequest: answer.pullRequest }),
       });
+      if (answer.push?.state === State.DONE) {
+        for (const field of ["branch", "title", "message"] as const) keepTyped(fieldName(runId, field), "");
+      }
       if (!isBusy) break;
     }
   } catch (error) {
