@@ -229,7 +229,7 @@ describe("the organization", () => {
     expect(JSON.parse(await field.inputValue())).toEqual({ triggerEntries: { days: 7 } });
     await field.fill('{"triggerEntries": {"days": 7}, "events": {"days": 1}}');
     await page.getByRole("button", { name: "Preview the effects" }).click();
-    const effect = page.getByText(/^Removes 3 events for good within an hour, \d+ bytes$/);
+    const effect = page.getByText(/^Permanently removes 3 events within an hour, \d+ bytes$/);
     const [, bytes = ""] = /(\d+) bytes/.exec(await effect.innerText()) ?? [];
     await page.getByRole("button", { name: "Save policies" }).click();
     await page.getByRole("button", { name: "Save policies" }).waitFor({ state: "detached" });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
 import { RunnerPolicy } from "#gen/service/v1/runner_pb.js";
-import { keptPolicies } from "../../src/runner/protocol/supported-policies.ts";
+import { supportedPolicies } from "../../src/runner/protocol/supported-policies.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const CLASSES = [
@@ -36,7 +36,7 @@ describe("what each class keeps of policies is what the pages say", () => {
     for (const policy of policies)
       expect([RunnerPolicy[policy], rowOf(policy)?.slice(2)]).toEqual([
         RunnerPolicy[policy],
-        CLASSES.map((each) => (keptPolicies(each).includes(policy) ? "yes" : "")),
+        CLASSES.map((each) => (supportedPolicies(each).includes(policy) ? "yes" : "")),
       ]);
   });
 
@@ -55,7 +55,7 @@ describe("what each class keeps of policies is what the pages say", () => {
   ])("where its promises are, of %s", (beginning, policy) => {
     const [row] = rowsOf("security.md", beginning);
     expect(row?.slice(1, 4).map((cell) => cell.startsWith("kept"))).toEqual(
-      CLASSES.map((each) => keptPolicies(each).includes(policy)),
+      CLASSES.map((each) => supportedPolicies(each).includes(policy)),
     );
   });
 });

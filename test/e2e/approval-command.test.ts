@@ -77,7 +77,7 @@ describe("chartroom approval", () => {
     const [head, row, ...others] = (await programDone("approval", "list", "--run", run.id))
       .trimEnd()
       .split("\n");
-    expect(head).toMatch(/^APPROVAL +STATE +ASKED \(UTC\) +UNTIL \(UTC\) +KIND +ASKED BY +TITLE$/);
+    expect(head).toMatch(/^APPROVAL +STATE +REQUESTED \(UTC\) +EXPIRES \(UTC\) +KIND +REQUESTED BY +TITLE$/);
     const cells = row?.split(/ {2,}/) ?? [];
     expect(cells.toSpliced(2, 2)).toEqual([id, "pending", "tool call", run.id, "make all"]);
     expect(others).toEqual([]);

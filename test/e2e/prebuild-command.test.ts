@@ -60,7 +60,7 @@ describe("chartroom prebuild", () => {
     const id = stdout.trim();
     const [headings, row] = columns(await run("list", "--project", projectId));
     expect(headings).toEqual([
-      ...["PREBUILD", "PHASE", "CREATED (UTC)", "ENDED (UTC)", "ASKED BY", "PROJECT", "CLASS", "FAILURE"],
+      ...["PREBUILD", "PHASE", "CREATED (UTC)", "ENDED (UTC)", "REQUESTED BY", "PROJECT", "CLASS", "FAILURE"],
     ]);
     // The empty column is one blank more between its neighbours.
     expect(row).toEqual([id, "pending", expect.any(String), "manual", projectId, runner.environmentClassId]);

@@ -17,7 +17,7 @@ import { connectRaw } from "./raw-client.ts";
 const IDLE_MS = 200;
 let passedMs = 0;
 /** Held of all bodies together. */
-const MOST_HELD_BYTES = 1_000;
+const MAX_HELD_BYTES = 1_000;
 
 let testStore: TestStore;
 let listener: Listener;
@@ -54,7 +54,7 @@ beforeAll(async () => {
     limits: { admit: () => undefined },
     report,
     onRecordFailure: report,
-    maxHeldBytes: MOST_HELD_BYTES,
+    maxHeldBytes: MAX_HELD_BYTES,
   });
   listener = createListener({
     host: "127.0.0.1",
@@ -148,7 +148,7 @@ test("of bodies that are too much together the one that began first gives way, a
   }
   expect(await answered).toMatch(/^HTTP\/1.1 503 .*send it again/s);
   slow.socket.destroy();
-  const alone = `{"padding":"${"x".repeat(MOST_HELD_BYTES)}"}`;
+  const alone = `{"padding":"${"x".repeat(MAX_HELD_BYTES)}"}`;
   const large = await connectRaw(port);
   large.send(head(alone.length) + alone);
   expect(await large.until("too many deliveries")).toMatch(/^HTTP\/1.1 503 /);

@@ -69,7 +69,7 @@ const by = (server: TestServer, { runnerId, token, environmentClassId }: FakeRun
 
 describe("an action that one server creates", () => {
   test("is leased by a runner that waits at another in half the time of one that finds it by looking", async () => {
-    const [LEAD, MOST_ROUNDS] = [8, 60];
+    const [LEAD, MAX_ROUNDS] = [8, 60];
     const runner = await registerRunner(one);
     const start = await startable();
     const latencyAt = async (server: TestServer) => {
@@ -84,7 +84,7 @@ describe("an action that one server creates", () => {
     const latencies: number[] = [];
     // A machine that stalls may turn one round over, and not most of them.
     let lead = 0;
-    for (let round = 0; Math.abs(lead) < LEAD && round < MOST_ROUNDS; round++) {
+    for (let round = 0; Math.abs(lead) < LEAD && round < MAX_ROUNDS; round++) {
       const [looking, woken] = [await latencyAt(deaf), await latencyAt(other)];
       latencies.push(woken);
       lead += woken < looking / 2 ? 1 : -1;

@@ -12,11 +12,11 @@ import { expectError } from "./expected-error.ts";
 import { callGrpc, callGrpcHttp1, callGrpcWeb, envelope } from "./raw-call.ts";
 
 /** What the server of this file cuts deadlines to: of every call, also of those that are to be answered in time. */
-const MOST_MS = 3_000;
+const MAX_MS = 3_000;
 
 let server: ReachableServer;
 beforeAll(async () => {
-  server = await startHostedServer({ args: ["--max-timeout", String(MOST_MS / 1000)] });
+  server = await startHostedServer({ args: ["--max-timeout", String(MAX_MS / 1000)] });
 });
 afterAll(stopAll);
 
@@ -54,14 +54,14 @@ describe("a deadline in Connect-Timeout-Ms", () => {
   });
 
   test("that passes before the body has come ends the call", async () => {
-    let fastestMs = MOST_MS;
+    let fastestMs = MAX_MS;
     // The machine may stall during one of them, and not during each.
-    for (let attempt = 0; attempt < 5 && fastestMs >= MOST_MS; attempt++) {
+    for (let attempt = 0; attempt < 5 && fastestMs >= MAX_MS; attempt++) {
       const { answer, tookMs } = await unfinished("50");
       expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
       fastestMs = tookMs;
     }
-    expect(fastestMs).toBeLessThan(MOST_MS);
+    expect(fastestMs).toBeLessThan(MAX_MS);
   });
 
   test("that has passed already lets nothing happen", async () => {
@@ -87,8 +87,8 @@ describe("a deadline in Connect-Timeout-Ms", () => {
   test.each(["60000", "9999999999"])("is cut to the server's longest: %s", async (timeout) => {
     const { answer, tookMs } = await unfinished(timeout);
     expectError(answer, 504, "deadline_exceeded", "DEADLINE_EXCEEDED");
-    expect(tookMs).toBeGreaterThanOrEqual(MOST_MS - 50);
-    expect(tookMs).toBeLessThan(MOST_MS * 4);
+    expect(tookMs).toBeGreaterThanOrEqual(MAX_MS - 50);
+    expect(tookMs).toBeLessThan(MAX_MS * 4);
   });
 });
 
@@ -122,7 +122,7 @@ describe("a deadline in grpc-timeout", () => {
 
   test.each([
     ["50m", 0],
-    ["99999999H", MOST_MS - 50],
+    ["99999999H", MAX_MS - 50],
   ])("of %s ends a call whose body does not come", async (timeout, leastMs) => {
     const begun = performance.now();
     const path = "/service.v1.ProjectService/ListProjects";

@@ -79,9 +79,9 @@ function Waiting() {
                   head: "What",
                   cell: (approval) => <ApprovalLink approval={approval} />,
                 },
-                { head: "Of", cell: (approval) => <ApprovalOf approval={approval} /> },
+                { head: "Source", cell: (approval) => <ApprovalOf approval={approval} /> },
                 { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
-                { head: "Asked", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+                { head: "Requested", cell: ({ createdAt }) => <Ago at={createdAt} /> },
               ]}
             />
           )

@@ -163,7 +163,7 @@ export function approvalTable(approvals: readonly Approval[], maxWidth?: number)
     approval.title,
   ]);
   return table(
-    ["APPROVAL", "STATE", "ASKED (UTC)", "UNTIL (UTC)", "KIND", "ASKED BY", "TITLE"],
+    ["APPROVAL", "STATE", "REQUESTED (UTC)", "EXPIRES (UTC)", "KIND", "REQUESTED BY", "TITLE"],
     rows,
     maxWidth,
   );

@@ -111,7 +111,7 @@ export function prebuildTable(prebuilds: readonly Prebuild[], maxWidth?: number)
     metadata?.environmentClassId ?? "",
     [status?.failureMessage, status?.warningMessage].filter(Boolean).join("; "),
   ]);
-  const headings = ["PREBUILD", "PHASE", "CREATED (UTC)", "ENDED (UTC)", "ASKED BY", "PROJECT", "CLASS"];
+  const headings = ["PREBUILD", "PHASE", "CREATED (UTC)", "ENDED (UTC)", "REQUESTED BY", "PROJECT", "CLASS"];
   return table([...headings, "FAILURE"], rows, maxWidth);
 }
 

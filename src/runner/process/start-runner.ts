@@ -23,7 +23,7 @@ import { sendHeartbeats } from "../protocol/heartbeat.ts";
 import type { Lease } from "../protocol/lease.ts";
 import { beginInstance, register } from "../protocol/registration.ts";
 import { RunnerError } from "../protocol/runner-error.ts";
-import { keptPolicies } from "../protocol/supported-policies.ts";
+import { supportedPolicies } from "../protocol/supported-policies.ts";
 import { WorkFailure } from "../protocol/work-failure.ts";
 import { poll } from "../protocol/work-loop.ts";
 import { environmentAnswers } from "../questions/environment-answers.ts";
@@ -183,7 +183,7 @@ async function work(
         environmentClass,
         isolation: ISOLATIONS[toolsWithoutCache.isolation.name],
         apiAgents,
-        keptPolicies: { policies: keptPolicies(toolsWithoutCache.isolation) },
+        keptPolicies: { policies: supportedPolicies(toolsWithoutCache.isolation) },
       },
       signal: draining,
     });

@@ -8,7 +8,7 @@ import {
 } from "#gen/service/v1/environment_pb.js";
 import { RunnerPolicy } from "#gen/service/v1/runner_pb.js";
 import { SecurityPolicy_Effect as Effect } from "#gen/service/v1/security_pb.js";
-import { keptPolicies, requireSupportedPolicies, rulesForAgents } from "./supported-policies.ts";
+import { requireSupportedPolicies, rulesForAgents, supportedPolicies } from "./supported-policies.ts";
 
 const NONE = { name: "none", keepsRules: false } as const;
 const BY_PATH = { name: "bubblewrap", keepsRules: true } as const;
@@ -152,7 +152,7 @@ describe("a class that denies paths", () => {
 
 test("containers run work in the image of its organization, and keep no rules about files", () => {
   const container = { name: "container", keepsRules: false } as const;
-  expect(keptPolicies(container)).toContain(RunnerPolicy.ENVIRONMENT_IMAGE);
+  expect(supportedPolicies(container)).toContain(RunnerPolicy.ENVIRONMENT_IMAGE);
   const inImage = create(PoliciesSchema, { defaultEnvironmentImage: "registry.example.org/base" });
   expect(requireSupportedPolicies(inImage, container)).toEqual({ executables: [], denied: [], readOnly: [] });
   const denied = create(PoliciesSchema, { vetoExecPolicy: { enabled: true, executables: ["curl"] } });

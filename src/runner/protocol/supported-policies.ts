@@ -13,7 +13,10 @@ import { NO_RULES, type PathRules } from "../isolation/path-rules.ts";
 import { WorkFailure } from "./work-failure.ts";
 
 /** Returns the policies that this runner enforces with an isolation class, for the service. */
-export function keptPolicies({ name, keepsRules }: Pick<Isolation, "name" | "keepsRules">): RunnerPolicy[] {
+export function supportedPolicies({
+  name,
+  keepsRules,
+}: Pick<Isolation, "name" | "keepsRules">): RunnerPolicy[] {
   if (name === "container") {
     return [
       RunnerPolicy.ENVIRONMENT_IMAGE,
@@ -45,7 +48,7 @@ export function requireSupportedPolicies(
   { name, keepsRules }: Pick<Isolation, "name" | "keepsRules">,
 ): PathRules {
   if (!policies) return NO_RULES;
-  const kept = policySet(keptPolicies({ name, keepsRules }));
+  const kept = policySet(supportedPolicies({ name, keepsRules }));
   // The code that opens the network reports which egress rules it cannot enforce.
   const unkept = policiesWithout(neededByPolicies({ ...policies, egress: undefined }), kept);
   if (unkept !== 0) {

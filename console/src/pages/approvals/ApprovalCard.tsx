@@ -35,7 +35,7 @@ export function ApprovalCard({
       <dl className="facts small">
         {!isInRun && (
           <>
-            <dt>Asked by</dt>
+            <dt>Requested by</dt>
             <dd>
               {asker?.agentExecutionId ? (
                 <>
@@ -67,7 +67,7 @@ export function ApprovalCard({
         )}
         {policyFieldPath && (
           <>
-            <dt>Asked because of</dt>
+            <dt>Required by</dt>
             <dd>
               <code>{policyFieldPath}</code>
             </dd>

@@ -126,7 +126,7 @@ function ApprovalTable(table: ApprovalTableProps) {
           head: "What",
           cell: (approval) => <ApprovalLink approval={approval} />,
         },
-        { head: "Of", cell: (approval) => <ApprovalOf approval={approval} /> },
+        { head: "Source", cell: (approval) => <ApprovalOf approval={approval} /> },
         { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
         {
           head: "State",
@@ -136,8 +136,8 @@ function ApprovalTable(table: ApprovalTableProps) {
           },
           isExtra: true,
         },
-        { head: "For", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
-        { head: "Asked", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+        { head: "Requested by", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
+        { head: "Requested", cell: ({ createdAt }) => <Ago at={createdAt} /> },
       ]}
     />
   );

@@ -4,7 +4,7 @@ import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
 import { ExecutionTable } from "./ExecutionTable.tsx";
 
 /** Maximum workflows in a filter (contract). */
-const MOST_NAMES = 25;
+const MAX_NAMES = 25;
 
 interface NamedExecutionsProps {
   readonly label: string;
@@ -19,7 +19,7 @@ export function NamedExecutions({ label, rows, onMore, isLoadingMore = false }: 
   const workflowIds = [...new Set(rows.map(({ metadata }) => metadata?.workflowId ?? ""))].toSorted();
   const { data } = useQuery(WorkflowService.method.listWorkflows, {
     filter: { workflowIds },
-    pagination: { pageSize: MOST_NAMES },
+    pagination: { pageSize: MAX_NAMES },
   });
   const names = new Map(data?.workflows.map(({ id, metadata }) => [id, metadata?.name]));
   return (

@@ -17,7 +17,7 @@ import { RuledForm } from "../../parts/fields/RuledForm.tsx";
 import { ClassPicker } from "../../parts/pickers/ClassPicker.tsx";
 
 /** Maximum classes with prebuilds (contract). */
-const MOST_CLASSES = 30;
+const MAX_CLASSES = 30;
 const MINUTE_MS = 60_000;
 
 /** The hours of the day for prebuilds, in UTC; "" for none. */
@@ -93,7 +93,7 @@ export function PrebuildSettings({
         <PartBreach path="prebuild_configuration.environment_class_ids" />
         <ClassPicker
           chosen={classIds}
-          disabled={classIds.length >= MOST_CLASSES}
+          disabled={classIds.length >= MAX_CLASSES}
           onChoose={(id) => set({ environmentClassIds: [...classIds, id] })}
         />
       </div>

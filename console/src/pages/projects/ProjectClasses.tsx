@@ -12,7 +12,7 @@ import { useClasses } from "../../parts/pickers/use-classes.ts";
 const LOCAL = { id: "local", name: "The local runner of the user who creates it" };
 
 /** Maximum entries of a project (contract). */
-const MOST = 30;
+const MAX_CLASSES = 30;
 
 const IDS = {
   isSame: (one: readonly string[], other: readonly string[]) => one.join() === other.join(),
@@ -83,7 +83,7 @@ export function ProjectClasses({
       <ClassPicker
         chosen={entries}
         others={[LOCAL]}
-        disabled={entries.length >= MOST}
+        disabled={entries.length >= MAX_CLASSES}
         onChoose={(id) => setEntries([...entries, id])}
       />
       <div className="row">

@@ -11,7 +11,7 @@ import { SourceFields } from "./SourceFields.tsx";
 import { changeOf, emptySource, SETTINGS, settingsOf } from "./settings.ts";
 
 /** Maximum sources of a project (contract). */
-const MOST_SOURCES = 10;
+const MAX_SOURCES = 10;
 
 /** Edits the name of a project, and the content of its environments. */
 export function ProjectSettings({
@@ -119,7 +119,7 @@ function Sources({
       ))}
       <AddButton
         label="Add source"
-        disabled={specs.length >= MOST_SOURCES}
+        disabled={specs.length >= MAX_SOURCES}
         onAdd={() => onChange([...specs, emptySource("git")])}
       />
     </section>

@@ -1,4 +1,4 @@
-import { MOST_LINES, type PatchLine, type PatchPlace } from "./patch-lines.ts";
+import { MAX_LINES, type PatchLine, type PatchPlace } from "./patch-lines.ts";
 
 /**
  * Lines of one side that are selected with the keyboard: from the one where the selection began to the one with the
@@ -28,7 +28,7 @@ export function markNext(
   by: 1 | -1,
 ): MarkedLines | undefined {
   const next = to + by;
-  if (Math.abs(next - from) >= MOST_LINES) return undefined;
+  if (Math.abs(next - from) >= MAX_LINES) return undefined;
   // Numbers before the change are buttons only for deleted lines.
   const isThere = lines.some((line) => (isOld ? line.kind === "deleted" && line.old : line.new) === next);
   return isThere ? { isOld, from, to: next } : undefined;

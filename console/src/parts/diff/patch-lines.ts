@@ -38,8 +38,8 @@ export function patchLines(patch: string): PatchLine[] {
   return lines;
 }
 
-/** Maximum lines of a place (contract). */
-export const MOST_LINES = 20;
+/** Maximum lines of a comment (contract). */
+export const MAX_LINES = 20;
 
 /**
  * Returns the place of chosen lines. Lines that are the same on both sides are placed on the new side. Only the last
@@ -48,7 +48,7 @@ export const MOST_LINES = 20;
 export function placeIn(lines: readonly PatchLine[], { isOld, first, last }: PatchPlace): PatchPlace {
   const chosen = linesAt(lines, { isOld, first, last });
   const [from, to] = [chosen[0], chosen.at(-1)];
-  if (chosen.length !== last - first + 1 || chosen.length > MOST_LINES) {
+  if (chosen.length !== last - first + 1 || chosen.length > MAX_LINES) {
     return first === last ? { isOld, first, last } : placeIn(lines, { isOld, first: last, last });
   }
   const isSame = chosen.every(({ kind }) => kind === "same");

@@ -6,10 +6,10 @@ import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 const ENDED = [ApprovalState.APPROVED, ApprovalState.DENIED, ApprovalState.EXPIRED, ApprovalState.CANCELLED];
 
 /** Maximum decided approvals of a run that are shown, newest first. */
-const MOST_ENDED = 100;
+const MAX_ENDED = 100;
 
 /** Maximum pending approvals of a run that are shown: one page of the contract. */
-const MOST_PENDING = 100;
+const MAX_PENDING = 100;
 
 /**
  * Reads a run's pending and decided approvals, which its conversation shows where they were requested.
@@ -20,13 +20,13 @@ export function useApprovals(runId: string, waiting: readonly string[]) {
     ApprovalService.method.listApprovals,
     {
       filter: { agentExecutionIds: [runId], states: [ApprovalState.PENDING] },
-      pagination: { pageSize: MOST_PENDING },
+      pagination: { pageSize: MAX_PENDING },
     },
     { enabled: waiting.length > 0 },
   );
   const ended = useQuery(ApprovalService.method.listApprovals, {
     filter: { agentExecutionIds: [runId], states: ENDED },
-    pagination: { pageSize: MOST_ENDED },
+    pagination: { pageSize: MAX_ENDED },
   });
   const read = pending.data?.approvals;
   // A result from before the last request may still contain an approval that has since been decided.

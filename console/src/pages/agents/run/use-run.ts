@@ -29,7 +29,7 @@ const keyOf = (runId: string) => ["run", runId, "conversation"] as const;
 const inputsKey = (runId: string) => ["run", runId, "inputs"] as const;
 
 /** Maximum pages of inputs that are read; older ones are many thousands of blocks away. */
-const MOST_PAGES = 20;
+const MAX_PAGES = 20;
 
 /** The queue of a run, and earlier inputs. */
 export interface Inputs {
@@ -117,7 +117,7 @@ async function readInputs(agentExecutionId: string): Promise<Inputs> {
     agentExecutionId,
     pagination: { pageSize: 100 },
   });
-  for (let page = 0; page < MOST_PAGES; page++) {
+  for (let page = 0; page < MAX_PAGES; page++) {
     const read = await agents.listAgentInputs({
       agentExecutionId,
       includePast: true,

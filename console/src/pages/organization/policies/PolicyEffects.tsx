@@ -57,6 +57,6 @@ function sentenceOf({ count, resourceType, outcome, operation, bytes }: Effect):
   if (outcome === Outcome.ARCHIVED) return `Archives ${what} within a minute`;
   if (outcome === Outcome.DELETED) return `Deletes ${what} within a minute`;
   if (outcome === Outcome.REMOVED)
-    return `Removes ${what} for good within an hour, ${bytes.toLocaleString("en")} bytes`;
+    return `Permanently removes ${what} within an hour, ${bytes.toLocaleString("en")} bytes`;
   return `Refuses ${operation.split("/")[1] ?? ""} for ${what}`;
 }

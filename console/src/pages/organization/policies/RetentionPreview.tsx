@@ -88,5 +88,5 @@ function keptText({ resourceType, kept }: PreviewRetentionResponse_Kind): string
     ...(days > 0 ? [days === 1 ? "1 day" : `${days.toLocaleString("en")} days`] : []),
     ...(count > 0 ? [`the newest ${count.toLocaleString("en")}${of}`] : []),
   ];
-  return bounds.length === 0 ? "for good" : bounds.join(", and of those ");
+  return bounds.length === 0 ? "forever" : bounds.join(", and of those ");
 }

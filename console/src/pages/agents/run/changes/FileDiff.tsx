@@ -31,7 +31,7 @@ const OMISSIONS: Readonly<Record<Omission, string>> = {
 };
 
 /** Maximum comments of a review (contract). */
-const MOST_COMMENTS = 40;
+const MAX_COMMENTS = 40;
 
 interface FileDiffProps {
   /** The name under which the tab keeps a comment that is being typed. */
@@ -63,7 +63,7 @@ export function FileDiff({ keptAs, file, isSplit, comments, onAdd, onRemove }: F
         key={JSON.stringify(place)}
         place={place}
         takesFocus={wasChosen}
-        isFull={comments.length >= MOST_COMMENTS}
+        isFull={comments.length >= MAX_COMMENTS}
         text={typed.text}
         onChange={(text) => setTyped({ ...typed, text })}
         onCancel={close}
@@ -183,7 +183,7 @@ function AddComment({
   }, []);
   const isEmpty = text.trim() === "";
   if (isFull)
-    return <p className="dim">A review has {MOST_COMMENTS} comments at most: send this one first.</p>;
+    return <p className="dim">A review has {MAX_COMMENTS} comments at most: send this one first.</p>;
   return (
     <div className="stack">
       <Textarea
