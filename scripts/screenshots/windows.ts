@@ -170,7 +170,7 @@ export const windows = ({ run, workflow, busyWorkflow }: Places): readonly Windo
   {
     name: "token-once",
     path: "/account?tab=tokens",
-    open: (page) => make(page, "Create token", { "What it is for": "A program" }),
+    open: (page) => make(page, "Create token", { Description: "A program" }),
   },
   {
     name: "create-secret",

@@ -67,7 +67,7 @@ test("environments are archived once they are stopped, found by that, and taken 
   const problem = page.getByText("The database is away");
   await problem.waitFor();
   await page.unroute(archiving);
-  await rowOf("At night").getByRole("button", { name: "Take out of the archive" }).click();
+  await rowOf("At night").getByRole("button", { name: "Unarchive" }).click();
   await problem.waitFor({ state: "detached" });
   await rowOf("At rest").getByRole("button", { name: "Archive", exact: true }).click();
   await rowOf("At rest").getByText("Archived").waitFor();
@@ -79,7 +79,7 @@ test("environments are archived once they are stopped, found by that, and taken 
   await rowOf("At work").waitFor({ state: "detached" });
   expect(new URL(page.url()).search).toContain("archived=yes");
   await page.reload();
-  await rowOf("At rest").getByRole("button", { name: "Take out of the archive" }).click();
+  await rowOf("At rest").getByRole("button", { name: "Unarchive" }).click();
   await page.getByText("No environment of this project is archived.").waitFor();
   await page.getByLabel("Which environments").selectOption("Not archived");
   await rowOf("At rest").getByRole("button", { name: "Archive", exact: true }).waitFor();

@@ -369,7 +369,7 @@ describe("the console", () => {
     const { page, context, origin, faults } = await openAs(server, "admin@localhost");
     await page.goto(`${origin}/account?tab=tokens`);
     await page.getByRole("button", { name: "Create token" }).click();
-    await page.getByLabel("What it is for").fill("A test of the console");
+    await page.getByLabel("Description").fill("A test of the console");
     await page.getByLabel("Valid for").selectOption("7");
     await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
     const token = await page.locator(".secret").innerText();
@@ -394,7 +394,7 @@ describe("the console", () => {
       await ends.waitFor();
       return ends.locator("option").allTextContents();
     };
-    await row.getByText("Ends soon").waitFor();
+    await row.getByText("Expires soon").waitFor();
     const [shorter, longer] = [/^30 days, until /, /^90 days, until /].map((each) =>
       expect.stringMatching(each),
     );
@@ -403,7 +403,7 @@ describe("the console", () => {
     await dialog.getByRole("button", { name: "Renew token" }).click();
     await row.getByText(/^in (89|90) d$/).waitFor();
     await row.locator("button:focus", { hasText: "Renew token" }).waitFor();
-    await row.getByText("Ends soon").waitFor({ state: "detached" });
+    await row.getByText("Expires soon").waitFor({ state: "detached" });
     // The server takes no end before the present one.
     expect(await openRenewal()).toEqual([longer]);
     await page.keyboard.press("Escape");
@@ -449,10 +449,10 @@ describe("the lists", () => {
     const names = page.getByRole("table", { name: "Projects" }).locator(".row-link");
     await names.first().filter({ hasText: "hello" }).waitFor();
     await page.getByRole("button", { name: "Filters", exact: true }).click();
-    await page.getByRole("button", { name: "Made by me" }).click();
+    await page.getByRole("button", { name: "Created by me" }).click();
     // The buttons take turns, and the focus is on the one that is there.
     await page.locator("button:focus", { hasText: "Made by anybody" }).press("Enter");
-    await page.locator("button:focus", { hasText: "Made by me" }).press("Enter");
+    await page.locator("button:focus", { hasText: "Created by me" }).press("Enter");
     await page.locator("button:focus", { hasText: "Made by anybody" }).waitFor();
     await page.getByRole("button", { name: "Filters (1)" }).waitFor();
     const repository = page.getByLabel("Repository URL");

@@ -238,7 +238,7 @@ describe("the organization", () => {
     await count.click();
     await preview.getByRole("row", { name: `Events 1 day this policy 3 ${bytes}`, exact: true }).waitFor();
     for (const row of [
-      "Workflow executions for good the installation’s settings 0 0",
+      "Workflow executions forever the installation’s settings 0 0",
       "Entries of ledgers 7 days this policy 0 0",
     ])
       await preview.getByRole("row", { name: row, exact: true }).waitFor();
@@ -277,7 +277,7 @@ describe("the organization", () => {
     const part = (name: string) => page.getByRole("region", { name, exact: true });
     await part("Readiness").getByText("Ready", { exact: true }).waitFor();
     await part("Readiness")
-      .getByRole("row", { name: /^Database takes changes Well/ })
+      .getByRole("row", { name: /^Database takes changes OK/ })
       .waitFor();
     await part("Warnings").getByText("There are no warnings.").waitFor();
     await part("Export of the audit trail").getByText("--audit-file").waitFor();
@@ -451,7 +451,7 @@ describe("the organization", () => {
       .fill("ssh");
     await dialog().getByRole("button", { name: "Create security policy" }).click();
     const row = page.getByRole("row", { name: /No downloads/ });
-    await row.getByText("2 refused, 1 noted").waitFor();
+    await row.getByText("2 blocked, 1 audited").waitFor();
     await confirmIn(row, "Assign");
     await page.getByText("no isolation enforces another effect").waitFor();
     await row.getByRole("button", { name: "Change" }).click();
@@ -459,7 +459,7 @@ describe("the organization", () => {
       .getByLabel(/^Audited programs/)
       .fill("");
     await dialog().getByRole("button", { name: "Save security policy" }).click();
-    await row.getByText("2 refused, 0 noted").waitFor();
+    await row.getByText("2 blocked, 0 audited").waitFor();
     await confirmIn(row, "Assign");
     await row.getByText("new environments").waitFor();
     const { securityPolicies } = (await post(server, "SecurityService/ListSecurityPolicies", {})).body;

@@ -91,7 +91,7 @@ describe("a run", () => {
   test("is started with a project and a first message, and talked with", async () => {
     const { page } = visit;
     await page.getByRole("link", { name: "Agents", exact: true }).click();
-    await page.getByText("No run is here").waitFor();
+    await page.getByText("No run is active.").waitFor();
     await look(visit.page);
     await page.getByRole("button", { name: "Start agent" }).click();
     const dialog = page.getByRole("dialog");

@@ -66,7 +66,7 @@ describe("a workflow", () => {
     await page.keyboard.type("Headers");
     await page.getByLabel(/^Command/).fill("make headers YEAR={{ .Parameters.year }}");
     await page.getByRole("button", { name: "Add step" }).click();
-    await page.getByLabel("What it does").last().selectOption({ label: "Put out values" });
+    await page.getByLabel("What it does").last().selectOption({ label: "Report outputs" });
     await page.getByLabel("Title", { exact: true }).fill("Files");
     await page.getByLabel(/^Key, such as/).fill("Files!");
     await page.getByLabel("Type", { exact: true }).selectOption({ label: "Whole number" });

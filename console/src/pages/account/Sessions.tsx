@@ -49,7 +49,7 @@ export function Sessions() {
               },
               { head: "Signed in", cell: ({ createdAt }) => <Ago at={createdAt} /> },
               { head: "Last used", cell: ({ lastUsed }) => <Ago at={lastUsed} />, isExtra: true },
-              { head: "Ends", cell: ({ expiresAt }) => <Ago at={expiresAt} />, isExtra: true },
+              { head: "Expires", cell: ({ expiresAt }) => <Ago at={expiresAt} />, isExtra: true },
               {
                 head: "Action",
                 cell: ({ id, current }) =>

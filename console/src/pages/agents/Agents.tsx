@@ -15,16 +15,16 @@ import { StartRun } from "./StartRun.tsx";
 const PAGE = 50;
 
 const TABS = {
-  "going-on": ["Going on", GOING_ON],
-  waiting: ["Waiting for input", [Phase.WAITING_FOR_INPUT]],
-  ended: ["Ended", [Phase.STOPPED]],
+  "going-on": ["Active", GOING_ON, "No run is active."],
+  waiting: ["Waiting for input", [Phase.WAITING_FOR_INPUT], "No run is waiting for input."],
+  ended: ["Ended", [Phase.STOPPED], "No run has ended."],
 } as const;
 
 /** Lists the agent runs that the person may read, and starts new ones. */
 export function Agents() {
   const { tab = "going-on" } = useSearch({ from: "/agents" });
   const [isOpen, dialog] = useDisclosure();
-  const [label, phases] = TABS[tab as keyof typeof TABS] ?? TABS["going-on"];
+  const [, phases, whenEmpty] = TABS[tab as keyof typeof TABS] ?? TABS["going-on"];
   const runs = useInfiniteQuery(
     AgentService.method.listAgentExecutions,
     { pagination: { pageSize: PAGE }, filter: { statusPhases: [...phases] } },
@@ -49,7 +49,7 @@ export function Agents() {
           const rows = pages.flatMap(({ agentExecutions }) => agentExecutions);
           if (rows.length === 0) {
             return (
-              <Empty title={`No run is here: ${label.toLowerCase()}.`}>
+              <Empty title={whenEmpty}>
                 <p>
                   An agent works on a project or a repository, and you can talk to it while it works. Start
                   one above.

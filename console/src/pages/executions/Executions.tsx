@@ -17,7 +17,7 @@ const TYPED_MS = 200;
 
 const TABS = {
   all: ["All", {}],
-  "going-on": ["Going on", { statusPhases: [Phase.PENDING, Phase.RUNNING, Phase.STOPPING] }],
+  "going-on": ["Running", { statusPhases: [Phase.PENDING, Phase.RUNNING, Phase.STOPPING] }],
   failed: ["With failures", { hasFailedActions: true }],
 } as const;
 
@@ -60,7 +60,11 @@ export function Executions() {
       <Loaded reading={executions}>
         {({ pages }) =>
           pages[0]?.workflowExecutions.length === 0 ? (
-            <Empty title={q === "" ? "No execution is here." : `No execution has “${q}” in its name or id.`}>
+            <Empty
+              title={
+                q === "" ? "There are no executions here." : `No execution has “${q}” in its name or id.`
+              }
+            >
               <p>Start a workflow to see its executions here.</p>
             </Empty>
           ) : (

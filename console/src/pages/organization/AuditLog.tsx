@@ -75,13 +75,13 @@ export function AuditLog({ isAdministrator }: PartProps) {
       <ChainState />
       <div className="filters">
         <NativeSelect
-          label="By"
+          label="Actor"
           value={by}
           onChange={set("by")}
           data={ACTORS.map(([value, label]) => ({ value, label }))}
         />
         <NativeSelect
-          label="Of"
+          label="Resource"
           value={of}
           onChange={set("of")}
           data={[{ value: "", label: "Anything" }, ...TYPES]}
@@ -109,9 +109,9 @@ export function AuditLog({ isAdministrator }: PartProps) {
               {...moreOf(entries)}
               columns={[
                 { head: "When", cell: ({ createdAt }) => <Ago at={createdAt} /> },
-                { head: "Who", cell: (entry) => <Actor entry={entry} /> },
+                { head: "Actor", cell: (entry) => <Actor entry={entry} /> },
                 {
-                  head: "What",
+                  head: "Action",
                   cell: ({ action, reason }) => (
                     <>
                       <code title={action}>{action.replace(/^(service|runner)\.v1\./, "")}</code>
@@ -120,7 +120,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
                   ),
                 },
                 {
-                  head: "Of",
+                  head: "Resource",
                   cell: ({ subjectType }) => wordsOf(ResourceType[subjectType]),
                   isExtra: true,
                 },

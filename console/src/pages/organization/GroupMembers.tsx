@@ -54,7 +54,12 @@ export function GroupMembers({
         <Loaded reading={members}>
           {({ pages }) => {
             const rows = pages.flatMap((page) => page.members);
-            if (rows.length === 0) return <Empty title="This group has no members yet." />;
+            if (rows.length === 0)
+              return (
+                <Empty title="This group has no members yet.">
+                  <p>Members of a group get everything that is shared with it.</p>
+                </Empty>
+              );
             return (
               <DataTable
                 label="Members of the group"

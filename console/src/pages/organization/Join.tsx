@@ -1,5 +1,6 @@
 import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { Button } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { useSwitch } from "../../api/organizations.ts";
@@ -35,7 +36,12 @@ export function Join() {
               </p>
               <Problem error={join.error ?? change.error} />
               {user?.organizationId === organizationId ? (
-                <p role="status">You are a member of {organizationName}, and this session acts in it.</p>
+                <>
+                  <p role="status">You are already a member of {organizationName}.</p>
+                  <p>
+                    <Link to="/">Go to Home</Link>
+                  </p>
+                </>
               ) : join.isSuccess ? (
                 <>
                   <p role="status">You have joined. This session stays in its own organization.</p>

@@ -58,7 +58,7 @@ export function Secrets({ organizationId, isAdministrator }: PartProps) {
               columns={[
                 { head: "Name", cell: ({ name }) => <code>{name}</code> },
                 { head: "Available as", cell: mountOf },
-                { head: "Made by", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
+                { head: "Created by", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
                 { head: "Value changed", cell: ({ updatedAt }) => <Ago at={updatedAt} />, isExtra: true },
                 ...(isAdministrator
                   ? [

@@ -99,8 +99,8 @@ function AccountList({ isAdministrator }: PartProps) {
                       <State tone="done" word="Active" />
                     ),
                 },
-                { head: "Made by", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
-                { head: "Ends", cell: ({ validUntil }) => <Ago at={validUntil} /> },
+                { head: "Created by", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
+                { head: "Expires", cell: ({ validUntil }) => <Ago at={validUntil} /> },
                 ...(isAdministrator
                   ? [
                       {
@@ -150,7 +150,7 @@ function CreateAccount({ onCreated }: { readonly onCreated: () => void }) {
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <TextInput
-        label="What it is for"
+        label="Description"
         maxLength={500}
         value={description}
         onChange={(event) => setDescription(event.currentTarget.value)}

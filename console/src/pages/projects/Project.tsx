@@ -64,7 +64,7 @@ export function Project() {
         <>
           <code>{sourceOf(project)}</code>
           <span>
-            made by <Who subject={metadata?.creator} />, changed <Ago at={metadata?.updatedAt} />
+            created by <Who subject={metadata?.creator} />, changed <Ago at={metadata?.updatedAt} />
           </span>
           <span>used by {(usedBy?.totalSubjects ?? 0).toLocaleString()}</span>
           {mayChange === false && <span>Only its creator and administrators can change or delete it.</span>}

@@ -91,7 +91,7 @@ export function ProjectEnvironments({ projectId }: { readonly projectId: string 
                 },
                 { head: "State", cell: (environment) => <StateOf environment={environment} /> },
                 { head: "By", cell: ({ metadata }) => <Who subject={metadata?.creator} />, isExtra: true },
-                { head: "Made", cell: ({ metadata }) => <Ago at={metadata?.createdAt} />, isExtra: true },
+                { head: "Created", cell: ({ metadata }) => <Ago at={metadata?.createdAt} />, isExtra: true },
                 {
                   head: "Action",
                   cell: (environment) =>
@@ -159,7 +159,7 @@ function ArchiveButton({ environment, isBusy, onArchive, onUnarchive }: ArchiveB
         loading={isBusy}
         onClick={isArchived ? onUnarchive : onArchive}
       >
-        {isArchived ? "Take out of the archive" : "Archive"}
+        {isArchived ? "Unarchive" : "Archive"}
       </Button>
     </div>
   );

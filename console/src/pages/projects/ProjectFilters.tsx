@@ -159,13 +159,13 @@ function MadeBy({
     <div className="stack">
       <MemberPicker
         label="Created by: search, then choose"
-        verb="Made by"
+        verb="Created by"
         chosen={user ? [user.id] : []}
         onChoose={({ id }) => set(id)}
       />
       <div className="row">
         <Button ref={button} size="compact-xs" variant="default" onClick={() => set(user?.id)}>
-          Made by me
+          Created by me
         </Button>
       </div>
     </div>

@@ -116,7 +116,7 @@ export function ProjectPrebuilds({
                 { head: "Class", cell: ({ metadata }) => nameOf(metadata?.environmentClassId ?? "") },
                 { head: "State", cell: (row) => <HowFar prebuild={row} /> },
                 { head: "By", cell: (row) => <By prebuild={row} />, isExtra: true },
-                { head: "Made", cell: ({ metadata }) => <Ago at={metadata?.createdAt} /> },
+                { head: "Created", cell: ({ metadata }) => <Ago at={metadata?.createdAt} /> },
                 ...(mayChange
                   ? [
                       {

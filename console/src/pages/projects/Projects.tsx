@@ -95,7 +95,7 @@ export function Projects() {
                   },
                   { head: "From", cell: (project) => <code className="anywhere">{sourceOf(project)}</code> },
                   {
-                    head: "Made by",
+                    head: "Created by",
                     cell: ({ metadata }) => <Who subject={metadata?.creator} />,
                     isExtra: true,
                   },

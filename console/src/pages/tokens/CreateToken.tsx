@@ -47,7 +47,7 @@ export function CreateToken({ offersReadOnly = false, onCreate, onClose }: Creat
     <form className="stack" onSubmit={(event) => void submit(event)}>
       <Problem error={error} />
       <TextInput
-        label="What it is for"
+        label="Description"
         data-autofocus
         maxLength={500}
         value={description}

@@ -52,7 +52,7 @@ export function TokenTable({ question, onDelete, busyId, onRenewed, ...list }: T
         },
         { head: "Created", cell: ({ createdAt }) => <Ago at={createdAt} />, isExtra: true },
         { head: "Last used", cell: ({ lastUsed }) => <Ago at={lastUsed} />, isExtra: true },
-        { head: "Ends", cell: ({ expiresAt }) => <End at={expiresAt} /> },
+        { head: "Expires", cell: ({ expiresAt }) => <End at={expiresAt} /> },
         {
           head: "Action",
           cell: ({ id, expiresAt }) => (
@@ -86,7 +86,7 @@ export function TokenTable({ question, onDelete, busyId, onRenewed, ...list }: T
 /** Shows when a token ends, with a warning in its last 7 days. */
 function End({ at }: { readonly at: Timestamp | undefined }) {
   const endsAt = at ? timestampMs(at) : Number.POSITIVE_INFINITY;
-  const word = useClock((now) => (endsAt > now && endsAt - now <= WARNING_MS ? "Ends soon" : ""));
+  const word = useClock((now) => (endsAt > now && endsAt - now <= WARNING_MS ? "Expires soon" : ""));
   return (
     <div className="row">
       <Ago at={at} />

@@ -131,7 +131,7 @@ export function Ledger({ workflowId }: { readonly workflowId: string }) {
                   isExtra: true,
                 },
                 {
-                  head: "Again",
+                  head: "Action",
                   cell: (entry) =>
                     entry.verdict !== Verdict.BAD_SIGNATURE && (
                       <Button

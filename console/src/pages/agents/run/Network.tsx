@@ -109,7 +109,7 @@ function Isolation({ environmentId }: { readonly environmentId: string }) {
           <dl className="facts">
             <dt>Runner</dt>
             <dd>{runnerId === "" ? "none yet" : (runner.data?.runner?.name ?? "…")}</dd>
-            <dt>Kept in by</dt>
+            <dt>Isolated by</dt>
             <dd>
               {ISOLATIONS[isolation]}
               {isolation === RunnerIsolation.NONE && (

@@ -69,7 +69,7 @@ export function AgentList({ isAdministrator }: PartProps) {
                   },
                   { head: "Description", cell: ({ description }) => description, isExtra: true },
                   {
-                    head: "Of",
+                    head: "Available in",
                     cell: ({ own, definition }) =>
                       definition ? "administrators" : own ? "this organization" : "all organizations",
                   },

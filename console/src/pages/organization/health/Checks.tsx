@@ -45,13 +45,13 @@ export function Checks({ checks }: { readonly checks: readonly Pick<Check, "name
         {
           head: "State",
           cell: ({ well }) =>
-            well ? <State tone="done" word="Well" /> : <State tone="failed" word="Not well" />,
+            well ? <State tone="done" word="OK" /> : <State tone="failed" word="Failing" />,
         },
         {
           head: "What to do",
           cell: ({ name, well, reason }) =>
             well ? (
-              <span className="dim">nothing</span>
+              <span className="dim">Nothing</span>
             ) : (
               <>
                 {sentence(reason)} <Advice of={name} />

@@ -5,7 +5,7 @@ import { Empty, Section } from "../../../parts/Page.tsx";
 import { amountOf } from "./figures.ts";
 
 /** Maximum readings kept: an hour at one every five seconds. */
-const MOST = 720;
+const MAX_READINGS = 720;
 /** Milliseconds between two readings that count as a gap. */
 const GAP_MS = 20_000;
 
@@ -18,14 +18,14 @@ const CHARTS: readonly { readonly label: string; readonly unit: string; readonly
     {
       label: "Event loop delay",
       unit: "s",
-      of: [["99 of 100 at most", "running", "nodejs_eventloop_delay_p99"]],
+      of: [["99th percentile", "running", "nodejs_eventloop_delay_p99"]],
     },
     {
       label: "Commits",
       unit: "s",
       of: [
-        ["half at most", "running", "chartroom_commit_duration_p50"],
-        ["99 of 100 at most", "asks", "chartroom_commit_duration_p99"],
+        ["median", "running", "chartroom_commit_duration_p50"],
+        ["99th percentile", "asks", "chartroom_commit_duration_p99"],
       ],
     },
     {
@@ -56,7 +56,7 @@ function useReadings(health: Health, at: number): readonly Reading[] {
       if (last === at) return before;
       const gap = last !== undefined && at - last > GAP_MS ? [{ at: at - 1, values: [] }] : [];
       const values = FOLLOWED.map((each) => amountIn(health, each));
-      return [...before, ...gap, { at, values }].slice(-MOST);
+      return [...before, ...gap, { at, values }].slice(-MAX_READINGS);
     });
   }, [health, at]);
   return readings;

@@ -50,7 +50,7 @@ export function ServerHealth({ organizationId, isAdministrator }: PartProps) {
         more={
           health.dataUpdatedAt > 0 && (
             <span className="dim small">
-              Read <Ago at={timestampFromMs(health.dataUpdatedAt)} />, again every {AGAIN_MS / 1000} s
+              Read <Ago at={timestampFromMs(health.dataUpdatedAt)} />, every {AGAIN_MS / 1000} s
             </span>
           )
         }

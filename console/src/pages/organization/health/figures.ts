@@ -23,10 +23,10 @@ export const WORK: readonly Wording[] = [
 /** Figures that show whether the server is slow or full. */
 export const SERVER: readonly Wording[] = [
   ["chartroom_commit_duration_p50", "Median commit time", "max"],
-  ["chartroom_commit_duration_p99", "99 of 100 commits take at most", "max"],
-  ["chartroom_lock_wait_duration_p99", "99 of 100 waits for locks take at most", "max"],
+  ["chartroom_commit_duration_p99", "Commits, 99th percentile", "max"],
+  ["chartroom_lock_wait_duration_p99", "Waits for locks, 99th percentile", "max"],
   ["nodejs_eventloop_utilization", "The event loop works", "max"],
-  ["nodejs_eventloop_delay_p99", "99 of 100 delays of the event loop are at most", "max"],
+  ["nodejs_eventloop_delay_p99", "Delays of the event loop, 99th percentile", "max"],
   ["chartroom_database_size", "Database", "sum"],
   ["process_memory_usage", "Memory of the process", "sum"],
   ["process_cpu_time_total", "Processor time since the start", "sum"],

@@ -36,9 +36,9 @@ export function SecurityPolicies({ organizationId, isAdministrator }: PartProps)
       }
     >
       <p className="dim lead">
-        A security policy says which programs are refused, or noted, when environments start them. At most one
-        is assigned at a time: environments that are created from then on have it, and those that there are
-        keep theirs.
+        A security policy says which programs are blocked, or audited, when environments start them. At most
+        one is assigned at a time: environments that are created from then on have it, and those that there
+        are keep theirs.
       </p>
       <Problem error={organization.error ?? remove.error ?? assign.error} />
       <Loaded reading={policies}>
@@ -126,7 +126,7 @@ function programsOf({ spec }: SecurityPolicy) {
     others > 0 || spec?.ports !== undefined || (spec?.executables?.defaultEffect ?? 0) > Effect.ALLOW;
   return (
     <>
-      {rules.length === 0 ? "none" : `${count(Effect.BLOCK)} refused, ${count(Effect.AUDIT)} noted`}
+      {rules.length === 0 ? "none" : `${count(Effect.BLOCK)} blocked, ${count(Effect.AUDIT)} audited`}
       {isUnkept && <span className="dim"> (says what no runner keeps, and cannot be assigned)</span>}
     </>
   );

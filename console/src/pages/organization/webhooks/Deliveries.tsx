@@ -17,10 +17,10 @@ import { Ago } from "../../../parts/Time.tsx";
 
 const STATES: Readonly<Record<DeliveryState, readonly [Tone, string]>> = {
   [DeliveryState.UNSPECIFIED]: ["waiting", "Unknown"],
-  [DeliveryState.PENDING]: ["waiting", "Waits"],
+  [DeliveryState.PENDING]: ["waiting", "Pending"],
   [DeliveryState.DELIVERED]: ["done", "Delivered"],
   [DeliveryState.FAILED]: ["failed", "Failed"],
-  [DeliveryState.REDELIVERING]: ["running", "Is sent again"],
+  [DeliveryState.REDELIVERING]: ["running", "Redelivering"],
 };
 
 const VERDICTS: Readonly<Record<Verdict, string>> = {
@@ -122,7 +122,7 @@ export function Deliveries({ subscriptionId }: { readonly subscriptionId: string
                       </>
                     ),
                   },
-                  { head: "State", cell: (entry) => <Standing entry={entry} /> },
+                  { head: "State", cell: (entry) => <DeliveryStatus entry={entry} /> },
                   {
                     head: "Attempts",
                     cell: ({ attempts }) => attempts.length,
@@ -130,7 +130,7 @@ export function Deliveries({ subscriptionId }: { readonly subscriptionId: string
                     isExtra: true,
                   },
                   {
-                    head: "Again",
+                    head: "Action",
                     cell: ({ id, state: present }) => (
                       <Button
                         variant="default"
@@ -153,7 +153,7 @@ export function Deliveries({ subscriptionId }: { readonly subscriptionId: string
 }
 
 /** Shows the state of a delivery, the verdict on its last attempt and the time of the next. */
-function Standing({ entry: { state, attempts, nextAttemptAt } }: { readonly entry: EventDelivery }) {
+function DeliveryStatus({ entry: { state, attempts, nextAttemptAt } }: { readonly entry: EventDelivery }) {
   const [tone, word] = STATES[state];
   const last = attempts.at(-1);
   return (

@@ -88,7 +88,7 @@ function WebhookList() {
                   cell: ({ eventKinds }) => <code className="cut">{eventKinds.join(", ")}</code>,
                   isExtra: true,
                 },
-                { head: "State", cell: (row) => <Standing subscription={row} /> },
+                { head: "State", cell: (row) => <SubscriptionStatus subscription={row} /> },
                 {
                   head: "Action",
                   cell: (row) => (
@@ -141,14 +141,14 @@ function Name({ subscription: { id, name, target } }: { readonly subscription: E
 }
 
 /** Shows whether events are sent, and since when the target has been failing. */
-function Standing({ subscription }: { readonly subscription: EventSubscription }) {
+function SubscriptionStatus({ subscription }: { readonly subscription: EventSubscription }) {
   const [tone, word] = STATES[subscription.state];
   return (
     <>
       <State tone={tone} word={word} />
       {subscription.failingSince && (
         <div className="dim small">
-          takes nothing since <Ago at={subscription.failingSince} />
+          failing since <Ago at={subscription.failingSince} />
         </div>
       )}
     </>

@@ -109,7 +109,7 @@ function Fields({ draft, onChange }: { readonly draft: Draft; readonly onChange:
         />
         <LongField
           path="description"
-          label="What it is for"
+          label="Description"
           value={draft.description}
           onChange={(description) => onChange({ ...draft, description })}
         />
@@ -163,7 +163,7 @@ function Fields({ draft, onChange }: { readonly draft: Draft; readonly onChange:
         </div>
       </section>
       <section className="editor-part" aria-label="Agent and executor">
-        <h2>By whom</h2>
+        <h2>Identity and agent</h2>
         <AgentFields draft={draft} onChange={onChange} />
       </section>
     </>

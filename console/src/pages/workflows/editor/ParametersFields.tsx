@@ -39,7 +39,7 @@ export function ParametersFields({ parameters, onChange }: ParametersFieldsProps
               />
               <TextField
                 path={`${path}.description`}
-                label="What it is for"
+                label="Description"
                 description="Shown when someone starts the workflow."
                 value={parameter.description}
                 onChange={(description) => set({ description })}

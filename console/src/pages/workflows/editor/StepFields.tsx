@@ -15,7 +15,7 @@ export const STEP_KINDS: readonly (readonly [StepKind, string])[] = [
   ["task", "Run a command"],
   ["agent", "Give an agent a prompt"],
   ["pullRequest", "Open a pull request"],
-  ["report", "Put out values"],
+  ["report", "Report outputs"],
   ["approval", "Wait for approval"],
 ];
 

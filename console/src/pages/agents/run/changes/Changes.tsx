@@ -89,8 +89,7 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
               </Link>
             )}
             <span className="dim">
-              {files.length} {files.length === 1 ? "file" : "files"}, looked at{" "}
-              <Ago at={shown[0]?.refreshedAt} />
+              {files.length} {files.length === 1 ? "file" : "files"}, read <Ago at={shown[0]?.refreshedAt} />
             </span>
             <span className="dim">
               digest <code title={digest}>{digest.slice(0, 12)}</code>
