@@ -28,7 +28,7 @@ const HEIGHT = 800;
 /** Widths of which no picture is taken: the least one, an enlargement to 200 %, and those about where the sidebar comes. */
 const OTHER_WIDTHS = [360, 640, 768, 900, 1024];
 /** Small, and still legible. */
-const JPEG = { type: "jpeg", quality: 55 } as const;
+const JPEG = { type: "jpeg", quality: 54 } as const;
 
 /** The headings to which pages are scrolled, by the names of the pages. */
 const HEADINGS: Readonly<Record<string, string>> = {
