@@ -180,6 +180,44 @@ describe("chartroom backup and restore", () => {
     }
   });
 
+  test("to the same file exclude each other, and the draft of one that was killed does not stop the next", async () => {
+    const server = await startHostedServer();
+    const folder = temporaryFolder();
+    const backup = join(folder, "it");
+    const args = ["backup", backup, "--data-dir", server.dataDir];
+    const held = await until(
+      async () => {
+        rmSync(backup, { force: true });
+        const watcher = watch(folder);
+        const child = spawn(process.execPath, ["bin/chartroom.js", ...args], {
+          cwd: ROOT,
+          env: { ...terminalEnvironment(), ...dataEnvironmentOf(server.dataDir) },
+        });
+        const exited = once(child, "exit");
+        const drafted = new Promise<void>((resolve) => {
+          watcher.on("change", (_, name) => {
+            if (/\.draft$/.test(String(name)) && child.kill("SIGSTOP")) resolve();
+          });
+        });
+        await Promise.race([drafted, exited]);
+        watcher.close();
+        return { child, exited, files: readdirSync(folder) };
+      },
+      // It may be done before the signal comes.
+      ({ files }) => files.includes("it.draft") && !files.includes("it"),
+    );
+    const second = await runHostedCommand(args);
+    held.child.kill("SIGKILL");
+    await held.exited;
+    expect([second.code, second.stderr]).toEqual([
+      1,
+      `chartroom: another backup to ${backup} is being made: wait until it is done, or name another file\n`,
+    ]);
+    expect(readdirSync(folder)).toContain("it.draft");
+    expect(await runHostedCommand(args)).toMatchObject({ code: 0, stderr: "" });
+    expect(readdirSync(folder)).toEqual(["it"]);
+  });
+
   testOnSqlite("a restore into PostgreSQL writes no file")(
     "leave no folder of a restore that is interrupted",
     async () => {

@@ -49,7 +49,7 @@ export interface GoodCopy {
 const SCRATCH = "checking";
 
 /** Files left by an interrupted run. */
-const LEFTOVER = /^(checking|chartroom-\S+\.unchecked(\.draft)?(-journal|-wal|-shm)?)$/;
+const LEFTOVER = /^(checking|chartroom-\S+\.unchecked(\.draft(\.lock)?)?(-journal|-wal|-shm)?)$/;
 
 const FAILED = ".failed";
 

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type DataConfig, keyFileOf } from "../../config/config.ts";
 import { copyRows } from "../../store/copy-rows.ts";
-import { backUp, restore } from "../../store/sqlite/backup.ts";
+import { backUp, lockDraft, requireNew, restore } from "../../store/sqlite/backup.ts";
 import { DATABASE_FILE } from "../../store/sqlite/open.ts";
 import { readFile, writeFile } from "../../store/sqlite/portable.ts";
 import { asFileError, isDatabaseWriteFailure, makeFolder, writeProblem } from "../folders/file-access.ts";
@@ -35,22 +35,35 @@ export async function createBackup(
   if (!existsSync(folder))
     throw new StartError(`${file} cannot be written: there is no folder ${folder}: make it, or name another`);
   await asStartError(file, async () => {
-    if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
-    await removingDraft(file, whenInterrupted, async () => {
-      if (!config.databaseUrl) return backUp(config.dataDir, file);
-      const { readDatabase } = await import("../../store/postgres/portable.ts");
-      return writeFile(file, (target) =>
-        asDatabaseError(config, () =>
-          readDatabase(addressOf(config), (source) =>
-            asFileError(file, () => copyRows(source, target, progressOf(print))),
-          ),
-        ),
-      );
-    });
+    requireNew(file);
+    const lock = lockDraft(file);
+    if (!lock)
+      throw new Error(`another backup to ${file} is being made: wait until it is done, or name another file`);
+    const work = async () => {
+      try {
+        await writeBackup(config, file, print);
+      } finally {
+        lock.release();
+      }
+    };
+    await removingDraft(file, whenInterrupted, work, () => lock.release());
   });
   return (
     `The backup is in ${file}.\n` +
     `The keys are not in it: keep a copy of ${keyFileOf(config)} apart from it, since neither is of use alone.\n`
+  );
+}
+
+/** Writes the backup of a data folder, or of the database in the settings. */
+async function writeBackup(config: DataConfig, file: string, print: BackupTerminal["print"]): Promise<void> {
+  if (!config.databaseUrl) return backUp(config.dataDir, file);
+  const { readDatabase } = await import("../../store/postgres/portable.ts");
+  await writeFile(file, (target) =>
+    asDatabaseError(config, () =>
+      readDatabase(addressOf(config), (source) =>
+        asFileError(file, () => copyRows(source, target, progressOf(print))),
+      ),
+    ),
   );
 }
 

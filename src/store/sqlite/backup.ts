@@ -11,6 +11,7 @@ import {
 import { join } from "node:path";
 import type Database from "better-sqlite3";
 import { runBackupTask } from "./backup-thread.ts";
+import { type FolderLock, lockFile } from "./lock.ts";
 import { MIGRATIONS } from "./migrate.ts";
 import { DATABASE_FILE } from "./open.ts";
 
@@ -19,12 +20,10 @@ import { DATABASE_FILE } from "./open.ts";
  * server continues reading and writing. The file appears whole or not at all, and is durable when
  * this returns.
  * @throws Error with a sentence for the operator when there is nothing to copy or the file exists
- * already
  */
 export async function backUp(dataDir: string, file: string): Promise<void> {
   const database = join(dataDir, DATABASE_FILE);
   if (!existsSync(database)) throw new Error(`the folder ${dataDir} holds no ${DATABASE_FILE}`);
-  if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
   await copyWhole(database, file);
 }
 
@@ -66,6 +65,31 @@ export function requireSoundDatabase(raw: Database.Database): void {
   if (lost > 0) throw new Error(`${lost} of its rows refer to rows that do not exist`);
 }
 
+/** @throws Error with a sentence for the operator when the file exists */
+export function requireNew(file: string): void {
+  if (existsSync(file)) throw new Error(`${file} exists already: name a file that does not`);
+}
+
+/**
+ * Locks the draft of a file, so that only one process writes it. The lock's file exists until the release, or until
+ * the next process takes the lock of one that was killed.
+ * @returns undefined when another process holds it
+ * @throws Error of the system when no file can be created there
+ */
+export function lockDraft(file: string): FolderLock | undefined {
+  const name = `${draftOf(file)}.lock`;
+  // The engine's error would not say why the file cannot be created.
+  closeSync(openSync(name, "a", 0o600));
+  const lock = lockFile(name);
+  if (!lock) return undefined;
+  return {
+    release() {
+      rmSync(name, { force: true });
+      lock.release();
+    },
+  };
+}
+
 /** Removes the draft of a file, with the journal that the engine leaves where the disk is full or the process ended. */
 export function removeDraft(file: string): void {
   for (const each of [`${draftOf(file)}-journal`, draftOf(file)]) rmSync(each, { force: true });
@@ -76,6 +100,20 @@ export function draftOf(file: string): string {
   return `${file}.draft`;
 }
 
+/**
+ * Makes the complete draft of a file durable and gives it the file's name.
+ * @throws Error with a sentence for the operator when another process created the file meanwhile
+ */
+export function publishDraft(file: string): void {
+  const draft = draftOf(file);
+  const written = openSync(draft, "r");
+  fsyncSync(written);
+  closeSync(written);
+  requireNew(file);
+  // Unlike a rename, it never replaces a file.
+  linkSync(draft, file);
+}
+
 /** Copies the committed state of a database to a new file, which appears whole or not at all. */
 async function copyWhole(database: string, file: string): Promise<void> {
   const draft = draftOf(file);
@@ -84,11 +122,7 @@ async function copyWhole(database: string, file: string): Promise<void> {
   writeFileSync(draft, "", { mode: 0o600, flag: "wx" });
   try {
     await runBackupTask({ task: "copy", file: database, into: draft });
-    const written = openSync(draft, "r");
-    fsyncSync(written);
-    closeSync(written);
-    // Unlike a rename, it fails when another process created the file meanwhile.
-    linkSync(draft, file);
+    publishDraft(file);
   } finally {
     removeDraft(file);
   }

@@ -1,7 +1,7 @@
-import { closeSync, fsyncSync, linkSync, openSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { AnyRow, RowSink, RowSource } from "../copy-rows.ts";
-import { draftOf, removeDraft, requireCurrentDatabase } from "./backup.ts";
+import { draftOf, publishDraft, removeDraft, requireCurrentDatabase } from "./backup.ts";
 import { migrate } from "./migrate.ts";
 import { RANGE_ROWS } from "./search/project-texts.ts";
 
@@ -55,11 +55,7 @@ export async function writeFile<T>(file: string, fill: (target: RowSink) => Prom
     const damage = raw.pragma("foreign_key_check") as unknown[];
     if (damage.length > 0) throw new Error(`${damage.length} rows refer to rows that do not exist`);
     raw.close();
-    const written = openSync(draft, "r");
-    fsyncSync(written);
-    closeSync(written);
-    // Unlike a rename, it fails when another process created the file meanwhile.
-    linkSync(draft, file);
+    publishDraft(file);
     return result;
   } finally {
     raw.close();
