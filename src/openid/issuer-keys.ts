@@ -1,6 +1,6 @@
 import type { CryptoKey, JSONWebKeySet, JWTVerifyGetKey } from "jose";
-import { sendRequest } from "../scm/host-request.ts";
-import type { ScmLimits } from "../scm/settings.ts";
+import { MAX_RESPONSE_BYTES } from "../scm/bounded-fetch.ts";
+import { type RequestLimits, sendRequest } from "../scm/host-request.ts";
 
 /** An issuer, and whether it may be at a non-public address. */
 export interface IssuerAddress {
@@ -14,8 +14,7 @@ export const KEYS_MS = 15 * 60_000;
 /** Minimum time between two requests for an unknown key, or to an issuer that has failed. */
 export const MIN_REFETCH_MS = 30_000;
 
-/** Limits of a response: discovery documents and keys of large issuers are below 100 kB. */
-const LIMITS: ScmLimits = { timeoutMs: 10_000, responseBytes: 512 * 1_024, knownHosts: 0 };
+const LIMITS: RequestLimits = { timeoutMs: 10_000, responseBytes: MAX_RESPONSE_BYTES };
 
 const OK = 200;
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "@jest/globals";
 import { startTokenIssuer } from "../../test/harness/token-issuer.ts";
-import { MAX_RESPONSE_BYTES } from "./bounded-fetch.ts";
+import { MAX_RESPONSE_BYTES } from "../scm/bounded-fetch.ts";
 import { createProviderClient, problemIn } from "./provider-client.ts";
 
 let provider: Server | undefined;

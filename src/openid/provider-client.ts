@@ -11,7 +11,7 @@ import {
   type ProviderLogoutClaims,
   requireLogout,
 } from "../domain/identity/sign-in/provider-session.ts";
-import { fetchBounded } from "./bounded-fetch.ts";
+import { fetchBounded } from "../scm/bounded-fetch.ts";
 
 /** The server's registration at a provider. */
 export interface ProviderRegistration {

@@ -1,4 +1,5 @@
 import type { AuditSink, ExportLine } from "../domain/record/audit-export.ts";
+import { fetchBounded } from "../scm/bounded-fetch.ts";
 
 /** Time that the collector has to confirm a batch. */
 const ANSWER_MS = 10_000;
@@ -39,7 +40,7 @@ export class AuditCollector implements AuditSink {
   }
 
   async take(lines: readonly ExportLine[]): Promise<void> {
-    const answer = await fetch(this.#url, {
+    const answer = await fetchBounded(this.#url, {
       method: "POST",
       headers: { ...this.#headers, "content-type": "application/json" },
       body: JSON.stringify(this.#request(lines)),

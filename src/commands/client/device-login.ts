@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
+import { fetchBounded } from "../../scm/bounded-fetch.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { foreignText, unreachableText } from "./call.ts";
 import { printable } from "./printable.ts";
@@ -82,7 +83,7 @@ async function send(server: string, path: string, form: Readonly<Record<string, 
   let res: Response;
   try {
     const body = new URLSearchParams(form);
-    res = await fetch(url, {
+    res = await fetchBounded(url, {
       method: "POST",
       body,
       redirect: "error",

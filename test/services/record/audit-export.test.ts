@@ -19,6 +19,7 @@ import { createExportCheck } from "../../../src/domain/record/audit-export-check
 import { auditExportJobs, exportAudit } from "../../../src/jobs/audit-export.ts";
 import { auditMacOf } from "../../../src/keys.ts";
 import { createLog } from "../../../src/log.ts";
+import { MAX_RESPONSE_BYTES } from "../../../src/scm/bounded-fetch.ts";
 import { AuditCollector } from "../../../src/sinks/audit-collector.ts";
 import { AuditFile } from "../../../src/sinks/audit-file.ts";
 import { findConfirmed } from "../../../src/store/record/audit-export.ts";
@@ -263,6 +264,23 @@ describe("the export to a collector", () => {
       expect(check(collector.requests.slice(2).flatMap(({ lines }) => lines))).toEqual([]);
       // Each target has a position of its own.
       expect(await findConfirmed(made.store.reader, macOf(), "file")).toEqual([]);
+    } finally {
+      await collector.close();
+    }
+  });
+
+  test("fails when the collector answers more than the server reads", async () => {
+    const withBytes = (count: number) => JSON.stringify({ errorMessage: "" }).padEnd(count, " ");
+    const answers = [MAX_RESPONSE_BYTES + 1, MAX_RESPONSE_BYTES].map(
+      (count) => [200, withBytes(count)] as const,
+    );
+    const collector = await collectorOf(...answers);
+    try {
+      await expect(exportTo(collector.sink)).rejects.toThrow(
+        `the response has more than ${MAX_RESPONSE_BYTES} bytes`,
+      );
+      expect(await findConfirmed(made.store.reader, macOf(), "otlp")).toEqual([]);
+      expect(await exportTo(collector.sink)).toBeGreaterThan(0);
     } finally {
       await collector.close();
     }

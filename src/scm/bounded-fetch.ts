@@ -1,10 +1,13 @@
-/** Maximum size of a provider's response: discovery documents, keys and tokens of large providers are below 100 kB. */
+/**
+ * Maximum size of a response that is no page of a source host: the discovery documents, keys and tokens of large
+ * sign-in providers are below 100 kB, and the responses of collectors are smaller.
+ */
 export const MAX_RESPONSE_BYTES = 512 * 1_024;
 
 /**
  * Sends a request as `fetch` does, and reads the whole response.
  *
- * @param options those of `fetch`, which each of the libraries types in its own way
+ * @param options those of `fetch`, which each library types in its own way
  * @throws TypeError, as `fetch` does and openid-client passes on, when the response has more than {@link MAX_RESPONSE_BYTES}, once it is decompressed
  */
 export async function fetchBounded(url: string, options: object): Promise<Response> {
