@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { foreignText, isForeign, isOtherService } from "../../runner/protocol/foreign-server.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { argumentWords } from "../terminal/argument-words.ts";
 import type { ServerAccess } from "./server-access.ts";
@@ -73,22 +74,9 @@ function sentenceOf(error: unknown, message: string, server: string): string {
   const isUnknown = rawMessage.startsWith("no operation is served under this path");
   if (isUnknown && new URL(server).pathname === "/")
     return `the server ${server} does not know this operation: it is of another release than this program; upgrade the older of the two`;
-  if (/^HTTP \d+$/.test(rawMessage) || isUnknown || isForeign(error)) return foreignText(server);
+  if (isUnknown || isOtherService(error)) return foreignText(server);
   return argumentWords(message);
 }
-
-/** Returns the sentence about an address where another service answers. */
-export function foreignText(server: string): string {
-  return `${server} does not answer like a Chartroom server: name the server, without a path of its console or its API, by --server`;
-}
-
-/** Returns whether something answered that does not speak the protocol, as the library has detected. */
-function isForeign(error: unknown): boolean {
-  const { code, rawMessage } = ConnectError.from(error);
-  return [Code.Internal, Code.Unknown].includes(code) && NOT_THE_PROTOCOL.test(rawMessage);
-}
-
-const NOT_THE_PROTOCOL = /^(unsupported content type |parse binary: )/;
 
 /** Returns whether the same call may succeed later: the server is unreachable or busy. */
 export function isTemporary(error: unknown): boolean {

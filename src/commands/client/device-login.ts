@@ -1,8 +1,9 @@
 import type { Writable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
+import { foreignText } from "../../runner/protocol/foreign-server.ts";
 import { fetchBounded } from "../../scm/bounded-fetch.ts";
 import { ExitCode, StartError } from "../start-error.ts";
-import { foreignText, unreachableText } from "./call.ts";
+import { unreachableText } from "./call.ts";
 import { printable } from "./printable.ts";
 
 /** A request to a server for a token that a person approves (RFC 8628). */
