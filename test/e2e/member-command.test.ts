@@ -117,6 +117,18 @@ test("what cannot be done is said in a sentence", async () => {
   expect([stranger.code, last.code, nobody.code]).toEqual([1, 1, 1]);
 });
 
+test("no person has an address or a name that reads differently from how it is written", async () => {
+  const refused = async (email: string, name: string) =>
+    (await member("add", "--email", email, "--name", name)).stderr;
+  for (const name of ["Ann\u202eelpmaxE", "Ann\u{e0041}"])
+    expect(await refused(EMAIL, name)).toBe(
+      "chartroom: the person's name must have 1 to 254 characters without control characters, U+202D, U+202E and tag characters\n",
+    );
+  expect(await refused("ann\u202e@example.org", "Ann Example")).toBe(
+    "chartroom: --email must be a mail address of at most 254 characters\n",
+  );
+});
+
 test("the audit trail names the operating system's user who ran a command", async () => {
   const { body } = await post(server, "EventService/ListAuditLogs", { pagination: { pageSize: 100 } });
   const added = body.entries.find(({ action }: { action: string }) => action === "chartroom member add");
