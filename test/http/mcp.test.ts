@@ -114,6 +114,13 @@ describe("a page", () => {
   });
 });
 
+/** The parameters of a handshake. */
+const initializing = (clientInfo: object, capabilities: object = {}) => ({
+  protocolVersion: "2025-06-18",
+  capabilities,
+  clientInfo: { name: "a test", version: "1.0.0", ...clientInfo },
+});
+
 describe("a message", () => {
   test.each(["GET", "DELETE", "PUT"])("is not sent by %s: there is no session", async (method) => {
     const { status, header, body } = await send({ method });
@@ -179,6 +186,16 @@ describe("a message", () => {
     [{ method: "tools/call", params: { name: 5 } }, "params.name must be a string"],
     [{ method: "tools/call", params: { name: "x", arguments: [] } }, "params.arguments must be an object"],
     [{ method: "ping", params: { _meta: 5 } }, "params._meta must be an object"],
+    [
+      { method: "initialize", params: initializing({ icons: Array(6).fill({ src: 5 }) }) },
+      "params.clientInfo.icons.0.src must be a string; params.clientInfo.icons.1.src must be a string; " +
+        "params.clientInfo.icons.2.src must be a string; params.clientInfo.icons.3.src must be a string; " +
+        "params.clientInfo.icons.4.src must be a string; and 1 more",
+    ],
+    [
+      { method: "initialize", params: initializing({}, { experimental: { ["x".repeat(300)]: 5 } }) },
+      `params.capabilities.experimental.${"x".repeat(167)}... must be an object`,
+    ],
   ])("that is a request, with invalid parameters: %j", async (request, problem) => {
     const { status, body } = await send({ body: { ...LIST, ...request } });
     const error = { code: -32_602, message: `Invalid params: ${problem}` };

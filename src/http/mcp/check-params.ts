@@ -36,10 +36,22 @@ function problemOf(
     return "params must be an object";
   if (!Object.hasOwn(TYPES, method)) return undefined;
   const checked = schemas[TYPES[method as keyof typeof TYPES]]["~standard"].validate(asked);
-  if ("issues" in checked && checked.issues) return checked.issues.map(issueText).join("; ");
+  if ("issues" in checked && checked.issues) return issueTexts(checked.issues);
   const hasCursor = params !== undefined && "cursor" in params && params.cursor !== undefined;
   if (method === "tools/list" && hasCursor) return "params.cursor must be left out: the list has one page";
   return undefined;
+}
+
+/** Maximum number of issues in one message: a request can have one in each of its fields. */
+const MAX_ISSUES = 5;
+
+/** Maximum length of a field's name in a message: a request may contain names of any length. */
+const MAX_NAME = 200;
+
+function issueTexts(issues: readonly Issue[]): string {
+  const more = issues.length - MAX_ISSUES;
+  const texts = issues.slice(0, MAX_ISSUES).map(issueText);
+  return (more > 0 ? [...texts, `and ${more} more`] : texts).join("; ");
 }
 
 interface Issue {
@@ -56,6 +68,7 @@ const WORDS: Readonly<Record<string, string>> = {
 
 function issueText({ message, path = [], expected }: Issue): string {
   const name = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+  const shown = name.length <= MAX_NAME ? name : `${name.slice(0, MAX_NAME).toWellFormed()}...`;
   const words = WORDS[String(expected)];
-  return words === undefined ? `${name}: ${message}` : `${name} must be ${words}`;
+  return words === undefined ? `${shown}: ${message}` : `${shown} must be ${words}`;
 }
