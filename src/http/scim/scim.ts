@@ -1,5 +1,5 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
+import { type ErrorDetail, ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import type { CallRecord } from "../../rpc/access/call-record.ts";
 import { type ReportFault, toConnectError, writeConnectError } from "../../rpc/error/error.ts";
 import type { ScimDependencies } from "../../services/access/scim/provisioner.ts";
@@ -98,12 +98,16 @@ const SCIM_TYPES: Readonly<Partial<Record<ErrorReason, string>>> = {
 const FIELD_TYPES: Readonly<Record<string, string>> = {
   filter: "invalidFilter",
   path: "invalidPath",
-  mutability: "mutability",
 };
+
+/** Returns the `scimType` of an error: the one that it names itself, or that of its field or reason. */
+function scimTypeOf({ reason, metadata }: ErrorDetail): string | undefined {
+  return metadata.scimType ?? FIELD_TYPES[metadata.field ?? ""] ?? SCIM_TYPES[reason];
+}
 
 function writeScimError(res: HttpResponse, record: CallRecord, error: ConnectError): Promise<void> {
   const [detail] = error.findDetails(ErrorDetailSchema);
-  const scimType = detail && (FIELD_TYPES[detail.metadata.field ?? ""] ?? SCIM_TYPES[detail.reason]);
+  const scimType = detail && scimTypeOf(detail);
   const status = edgeStatus(error);
   if (status === 401) res.setHeader("www-authenticate", "Bearer");
   return write(res, record, status, errorBody(status, error.rawMessage, scimType));

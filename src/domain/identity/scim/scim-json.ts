@@ -76,7 +76,8 @@ export function patchChanges(body: unknown): PatchChange[] {
 
 /** Returns the error for a PATCH that removes what a resource must have (RFC 7644, 3.5.2.2). */
 export function requiredAttribute(name: string): DomainError {
-  return valueUnusable("mutability", `${name} cannot be removed`);
+  const message = `${name} cannot be removed`;
+  return new DomainError(ErrorReason.VALUE_UNUSABLE, message, { field: name, scimType: "mutability" });
 }
 
 /** The condition of a filter: an attribute in lower case, and the text that it equals. */
