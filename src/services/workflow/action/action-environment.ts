@@ -99,13 +99,13 @@ export async function findActionEnvironmentRemoval(
   tx: WriteTransaction,
   scope: Scope,
   environmentId: string,
-  known?: Pick<ReportedAction, "environment" | "hasAgents">,
+  known?: Pick<ReportedAction, "environment" | "environmentHasAgents">,
 ): Promise<() => Promise<void>> {
   const environment = known?.environment ?? (await findEnvironment(tx.db, scope, environmentId));
   if (!environment) return async () => {};
   return findEnvironmentRemoval(tx, scope, environment, {
     endsAction: true,
-    hasAgents: known?.hasAgents ?? true,
+    hasAgents: known?.environmentHasAgents ?? true,
   });
 }
 

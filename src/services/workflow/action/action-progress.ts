@@ -126,7 +126,7 @@ export async function advanceSteps(
  *
  * @param before the action as found in this transaction; undefined when it was removed
  * @param warnings warnings of the runner, which are added to the action
- * @param mayHaveAgents false if no agent executes a step of it
+ * @param mayHaveAgentSteps false if no agent executes a step of it
  * @returns "ended" when the caller must remove the work, "again" when the work must return to the queue for the next
  * attempt
  * @throws DomainError PHASE_UNSUITABLE for an action that is reported done while a step is not
@@ -137,12 +137,12 @@ export async function finishAction(
   before: FoundAction | undefined,
   end: ActionEnd,
   warnings: readonly WorkflowError[],
-  mayHaveAgents = true,
+  mayHaveAgentSteps = true,
 ): Promise<"ended" | "again"> {
   // It may have been revoked and then removed together with its workflow.
   if (!before || isFinalAction(phaseOf(before))) return "ended";
   const after = endedAction(before, end, warnings, tx.now);
-  await changeAction(tx, scope, before, after, mayHaveAgents);
+  await changeAction(tx, scope, before, after, mayHaveAgentSteps);
   if (!isFinalAction(phaseOf(after))) {
     await setOutputs(tx, scope, before.id, undefined);
     return "again";
@@ -189,18 +189,18 @@ export async function warnOfRunnerWait(
 /**
  * Updates an action, and calls the hook, since a step of it may have ended.
  *
- * @param mayHaveAgents false if no agent executes a step of it
+ * @param mayHaveAgentSteps false if no agent executes a step of it
  */
 async function changeAction(
   tx: WriteTransaction,
   scope: Scope,
   before: WorkflowExecutionAction,
   after: WorkflowExecutionAction,
-  mayHaveAgents = true,
+  mayHaveAgentSteps = true,
   options?: ActionUpdateOptions,
 ): Promise<void> {
   await updateAction(tx, scope, before, after, options);
-  if (mayHaveAgents) await actionChanged.call(tx, scope, after);
+  if (mayHaveAgentSteps) await actionChanged.call(tx, scope, after);
 }
 
 async function getAction(tx: WriteTransaction, scope: Scope, actionId: string): Promise<FoundAction> {

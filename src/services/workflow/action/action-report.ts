@@ -37,9 +37,9 @@ export interface ReportedAction {
   /** Undefined if the report did not need it. */
   readonly environment: Environment | undefined;
   /** False when no agent execution is in its environment or waits for it. */
-  readonly hasAgents: boolean;
+  readonly environmentHasAgents: boolean;
   /** False when no agent executes a step of it. */
-  readonly mayHaveAgents: boolean;
+  readonly mayHaveAgentSteps: boolean;
 }
 
 /**
@@ -65,10 +65,10 @@ export async function reportAction(
   const environment =
     found && progress && (await applyEnvironmentReport(tx, scope, found.environment, progress, known));
   const steps = stored ? stepsOf(stored.execution, before) : [];
-  const mayHaveAgents = !stored || needAgents(steps);
+  const mayHaveAgentSteps = !stored || needAgents(steps);
   const transitions = toTransitions(tx, steps, req);
   // When an agent's step ends, the action itself changes, via its row.
-  const options = { isChangedNext: isEnd && !mayHaveAgents };
+  const options = { isChangedNext: isEnd && !mayHaveAgentSteps };
   const { action, stop } = await advanceSteps(tx, scope, { before, steps }, transitions, options);
   if (stored) {
     await recordPullRequests(tx, scope, { action, execution: stored.execution }, steps, transitions);
@@ -77,7 +77,12 @@ export async function reportAction(
   await appendLogs(tx, lease, action, req.logs);
   return {
     stop,
-    reported: { action, environment, hasAgents: known.hasAgents || mayHaveAgents, mayHaveAgents },
+    reported: {
+      action,
+      environment,
+      environmentHasAgents: known.hasAgents || mayHaveAgentSteps,
+      mayHaveAgentSteps,
+    },
   };
 }
 

@@ -110,10 +110,10 @@ export const actionWork: WorkHandler<ReportedAction, ActionAhead> = {
     const findRemoval = () =>
       isReleased ? undefined : findActionEnvironmentRemoval(tx, scope, environmentId, reported);
     // Runs concurrently, unless the end of the action may change agents in its environment.
-    const removal = reported?.mayHaveAgents === false ? findRemoval() : undefined;
+    const removal = reported?.mayHaveAgentSteps === false ? findRemoval() : undefined;
     // An error of the removal matters only if the action has ended; it is awaited below.
     removal?.catch(() => {});
-    const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgents);
+    const next = await finishAction(tx, scope, action, how, warnings, reported?.mayHaveAgentSteps);
     if (isReleased) await releaseActionEnvironment(tx, scope, environmentId);
     else await (await (removal ?? findRemoval()))?.();
     if (next === "ended") return removeWork(tx, lease.id);
