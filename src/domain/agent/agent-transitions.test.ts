@@ -34,6 +34,10 @@ test("a move that is not in the table is refused with the phase", () => {
   expect(() => transitionAgentPhase(Phase.STOPPED, "begin")).toThrow(
     expect.objectContaining({ metadata: { resource: "agent execution", phase: "STOPPED" } }),
   );
-  expect(() => transitionAgentPhase(Phase.PENDING, "end")).toThrow("is PENDING, in which end is no move");
-  expect(() => transitionAgentPhase(Phase.WAITING_FOR_INPUT, "lose")).toThrow("in which lose is no move");
+  expect(() => transitionAgentPhase(Phase.PENDING, "end")).toThrow(
+    'the event "end" is not allowed while the agent run is PENDING',
+  );
+  expect(() => transitionAgentPhase(Phase.WAITING_FOR_INPUT, "lose")).toThrow(
+    'the event "lose" is not allowed',
+  );
 });

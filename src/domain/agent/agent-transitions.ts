@@ -33,7 +33,11 @@ export function transitionAgentPhase(from: Phase, event: AgentEvent): Phase {
   const to = AGENT_TRANSITIONS.find(([phase, on]) => phase === from && on === event)?.[2];
   if (to !== undefined) return to;
   const name = Phase[from] ?? "UNSPECIFIED";
-  throw phaseUnsuitable("agent execution", name, `the agent run is ${name}, in which ${event} is no move`);
+  throw phaseUnsuitable(
+    "agent execution",
+    name,
+    `the event "${event}" is not allowed while the agent run is ${name}`,
+  );
 }
 
 /** Returns whether a phase is final: no event leads out of it. */

@@ -109,7 +109,9 @@ describe("the steps of an action", () => {
     expect(() => moved(running(), { stepIndex: 1, state: "running" })).toThrow(
       "step 0 is PENDING: steps run in their order",
     );
-    expect(() => moved(running(), { stepIndex: 0, state: "done" })).toThrow("finish is no move");
+    expect(() => moved(running(), { stepIndex: 0, state: "done" })).toThrow(
+      'the event "finish" is not allowed',
+    );
     expect(() => moved(running(), { stepIndex: 3, state: "running" })).toThrow("the action has 3 steps");
   });
 
@@ -125,7 +127,9 @@ describe("the steps of an action", () => {
     expect(equals(WorkflowExecutionActionSchema, again.action, once)).toBe(true);
     const failing = moved(running(), ...failed(0));
     expect(phases(moved(failing, ...failed(0), ...done(0)))).toBe("FAILED CANCELLED CANCELLED");
-    expect(() => moved(once, { stepIndex: 0, state: "failed" })).toThrow("is DONE, in which fail is no move");
+    expect(() => moved(once, { stepIndex: 0, state: "failed" })).toThrow(
+      'the event "fail" is not allowed while the step is DONE',
+    );
     expect(() => moved(failing, { stepIndex: 1, state: "running" })).toThrow("steps run in their order");
   });
 

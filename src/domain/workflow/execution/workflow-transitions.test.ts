@@ -61,8 +61,12 @@ test("a move of a table is made, and any other refused with the phase", () => {
   expect(() => transitionExecution(Execution.STOPPED, "complete")).toThrow(
     expect.objectContaining({ metadata: { resource: "workflow execution", phase: "STOPPED" } }),
   );
-  expect(() => transitionAction(Action.DONE, "begin")).toThrow("is DONE, in which begin is no move");
-  expect(() => transitionStep(Step.FAILED, "lose")).toThrow("is FAILED, in which lose is no move");
+  expect(() => transitionAction(Action.DONE, "begin")).toThrow(
+    'the event "begin" is not allowed while the workflow execution action is DONE',
+  );
+  expect(() => transitionStep(Step.FAILED, "lose")).toThrow(
+    'the event "lose" is not allowed while the step is FAILED',
+  );
 });
 
 test("the final phases are those without a move", () => {

@@ -125,5 +125,9 @@ function target<P extends number, E extends string>(
 }
 
 function illegal(resource: string, phase = "UNSPECIFIED", event: string) {
-  return phaseUnsuitable(resource, phase, `the ${resource} is ${phase}, in which ${event} is no move`);
+  return phaseUnsuitable(
+    resource,
+    phase,
+    `the event "${event}" is not allowed while the ${resource} is ${phase}`,
+  );
 }
