@@ -14,8 +14,10 @@ import {
   InvalidAgentLine,
   parseContractMessage,
   parseEnumMember,
+  requireId,
   requireObjects,
   requireText,
+  textOrJson,
 } from "./line-values.ts";
 
 /** Parses a line of the type `tool_call`. */
@@ -68,18 +70,6 @@ export function parseUsage(line: JsonObject): BlockContent {
   if (cost && !(cost.amount >= 0 && Number.isFinite(cost.amount) && /^[A-Z]{3}$/.test(cost.currency)))
     throw new InvalidAgentLine("its cost is no amount of a currency of three capital letters");
   return usageBlock(usage);
-}
-
-function requireId(line: JsonObject): string {
-  const id = requireText(line, "id");
-  if (id === "") throw new InvalidAgentLine("its id is empty");
-  return id;
-}
-
-/** Returns a string unchanged and any other value as JSON; empty for null and undefined. */
-function textOrJson(value: JsonValue | undefined): string {
-  if (value === undefined || value === null) return "";
-  return typeof value === "string" ? value.toWellFormed() : JSON.stringify(value);
 }
 
 function lineNumber(value: JsonValue | undefined): number {

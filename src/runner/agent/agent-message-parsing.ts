@@ -20,8 +20,10 @@ import {
   isObject,
   parseContractMessage,
   parseEnumMember,
+  requireId,
   requireObjects,
   requireText,
+  textOrJson,
 } from "./line-values.ts";
 
 /** The agent's request to start a sub-agent. */
@@ -170,17 +172,6 @@ function parsePermissionRequest(line: JsonObject): ApprovalRequest {
 function parseAnswerRequest(line: JsonObject): ApprovalRequest {
   const value = { message: requireText(line, "message"), schemaJson: textOrJson(line.schema) };
   return { toolCallId: requireId(line), request: { case: "question", value } };
-}
-
-function requireId(line: JsonObject): string {
-  const id = requireText(line, "id");
-  if (id === "") throw new InvalidAgentLine("its id is empty");
-  return id;
-}
-
-function textOrJson(value: JsonValue | undefined): string {
-  if (value === undefined) return "";
-  return (typeof value === "string" ? value : JSON.stringify(value)).toWellFormed();
 }
 
 function texts(line: JsonObject, name: string): string[] {

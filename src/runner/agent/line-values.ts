@@ -34,6 +34,18 @@ export function requireText(line: JsonObject, name: string, absent?: string): st
   return value.toWellFormed();
 }
 
+export function requireId(line: JsonObject): string {
+  const id = requireText(line, "id");
+  if (id === "") throw new InvalidAgentLine("its id is empty");
+  return id;
+}
+
+/** Returns a string unchanged and any other value as JSON; empty for null and undefined. */
+export function textOrJson(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value.toWellFormed() : JSON.stringify(value);
+}
+
 /** Reads a list of objects; returns an empty list when the field is missing. */
 export function requireObjects(line: JsonObject, name: string): JsonObject[] {
   const value = line[name] ?? [];
