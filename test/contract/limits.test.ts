@@ -26,6 +26,7 @@ import {
   CreateEnvironmentClassRequestSchema as CreateClass,
   CreateHostAuthenticationTokenRequestSchema as CreateHostToken,
   UpdateEnvironmentClassRequestSchema as UpdateClass,
+  UpdateHostAuthenticationTokenRequestSchema as UpdateHostToken,
 } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { CreateRunnerRequestSchema as CreateRunner } from "#gen/service/v1/runner_service_pb.js";
 import {
@@ -55,6 +56,7 @@ const CHANGE = { deleteGroup: { groupId: ID } };
 const annotated = (value: string) => ({ key: value });
 const keyed = (key: string) => ({ [key]: "" });
 const ACTION = { limits: { maxParallel: 1, maxTotal: 1000 }, steps: [STEP] };
+const VETO_ENTRY = "vetoFilePolicy.paths.entries[0]";
 const URI = "https://git.example.com/group/repository.git";
 
 // A valid request of each kind, into which the values are put.
@@ -75,11 +77,13 @@ const VALID = new Map<DescMessage, JsonObject>([
       securityAgentPolicy: { customAgents: [{}] },
       egress: { hosts: [{ host: "a.example" }] },
       retention: { events: {} },
+      vetoFilePolicy: { paths: { entries: [{}] } },
     },
   ],
   [UpdateWorkflow, { workflowId: ID, triggers: [TRIGGER], action: ACTION, report: ACTION }],
   [StartWorkflow, { workflowId: ID }],
-  [CreateHostToken, { runnerId: ID, host: "h", token: "t" }],
+  [UpdateHostToken, { id: ID, scopes: [""] }],
+  [CreateHostToken, { runnerId: ID, host: "h", token: "t", scopes: [""] }],
   [StartAgent, {}],
   [
     SendToAgent,
@@ -229,6 +233,19 @@ const LIMITS: readonly Limit[] = [
   [CreateHostToken, "token", ["t", "two words", "ü~"], ["", "t\n", "\u0000", "a\u007f"]],
   [CreateHostToken, "refreshToken", ["", "t"], ["t\r\n", "\u0000"]],
   [CreateHostToken, "scopes", lists("s", 100, 101), lists("s", 102)],
+  [
+    CreateHostToken,
+    "scopes[0]",
+    ["", "read:user, ü~", ...texts(255)],
+    ["a\n", "\u0000", "a\u009f", ...texts(256)],
+  ],
+  [UpdateHostToken, "scopes[0]", ["read"], ["a\n", "\u0000"]],
+  [
+    UpdatePolicies,
+    `${VETO_ENTRY}.path`,
+    ["", "/a b/ü", ...texts(4_096)],
+    ["/a\n", "/\u0000", ...texts(4_097)],
+  ],
   [StartAgent, "name", texts(0, 99, 100), texts(101)],
   [SendToAgent, "userInput.inputs", lists(TEXT, 1, 9, 10), lists(TEXT, 11)],
   [SendToAgent, "userInput.inputs[0].image.data", bytes(1, 4_194_303, 4_194_304), bytes(0, 4_194_305)],

@@ -600,7 +600,7 @@ export declare const VetoFileBlockDevicesPolicySchema: GenMessage<VetoFileBlockD
 export declare type VetoFilePathEntry = Message<"service.v1.VetoFilePathEntry"> & {
   /**
    * The path that the rule applies to, as seen in environments. At most 4,096
-   * characters.
+   * characters, none of them a control character.
    *
    * @generated from field: string path = 1;
    */

@@ -94,7 +94,7 @@ export declare type CreateHostAuthenticationTokenRequest = Message<"service.v1.C
   /**
    * The permissions of the token, in the host's own terms; stored in this
    * order. At most 100 are intended, but 101 are accepted. Each has at most 255
-   * characters.
+   * characters, none of them a control character.
    *
    * @generated from field: repeated string scopes = 9;
    */
@@ -309,7 +309,8 @@ export declare type UpdateHostAuthenticationTokenRequest = Message<"service.v1.U
    * The permissions of the token, in the host's own terms; replaces the whole
    * list, stored in this order. An empty list counts as absent, except when
    * `update_mask` names it, or in JSON, where an explicit [] by itself clears
-   * the list. At most 101, each of at most 255 characters.
+   * the list. At most 101, each of at most 255 characters without control
+   * characters.
    *
    * @generated from field: repeated string scopes = 8;
    */
