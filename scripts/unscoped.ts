@@ -24,6 +24,7 @@ export const UNSCOPED: readonly Group[] = [
       insertMachineTokenUse: "a token of an issuer, which names no organization, is of use once",
       findUndecidedDeviceLogin: "the login that a typed code is for, before anybody has decided it",
       insertDeviceLogin: "a device asks before anybody is known",
+      listUndecidedDeviceLogins: "logins of devices that wait, before anybody is known",
       removeDeviceLogin: "the login of the device that has the code",
       updateDevicePoll: "the login of the device that has the code",
       findInviteByHash: "the invite that an account joins with, by its id, which is a secret",

@@ -366,43 +366,88 @@ describe("open logins", () => {
     expect([refused.status, refused.body.error]).toEqual([429, "temporarily_unavailable"]);
     for (const address of ["2001:db8:2::1", "2001:db8:11::1", newAddress()])
       expect((await send("authorize", {}, address)).status).toBe(200);
+    for (let each = 0; each < 100; each++)
+      expect((await send("authorize", {}, `203.0.113.${each}`)).status).toBe(200);
+    expect((await send("authorize", {}, "203.0.113.200")).status).toBe(429);
+    expect((await send("authorize", {}, "203.0.114.1")).status).toBe(200);
   });
 
-  test("are 1,000 of all, and are removed after their end", async () => {
-    const counted = () =>
-      withRawData(server.dataDir, async (data) => {
-        const [row] = await data.rows<{ count: number }>(
-          "select count(*) as count from device_login where expires_at > ?",
-          Date.now(),
-        );
-        return row?.count ?? 0;
-      });
+  const counted = () =>
+    withRawData(server.dataDir, async (data) => {
+      const [row] = await data.rows<{ count: number }>(
+        "select count(*) as count from device_login where expires_at > ?",
+        Date.now(),
+      );
+      return row?.count ?? 0;
+    });
+  /** Fills all places but some with undecided logins. */
+  const fill = async (free: number, networkOf: (each: number) => string) => {
     const there = await counted();
     await withServerData(server, (store) =>
       store.write(SYSTEM, "test", async (tx) => {
-        for (let each = there; each < 999; each++) {
+        for (let each = there; each < 1_000 - free; each++) {
           await insertDeviceLogin(tx, {
             id: tx.newId(),
             device_hash: Buffer.from(`device ${each}`),
             user_mac: Buffer.from(`user ${each}`),
             machine: "",
             address: "",
-            network: `made-up ${each}`,
+            network: networkOf(each),
             expires_at: tx.now + 900_000,
             interval_ms: 5_000,
           });
         }
       }),
     );
+  };
+  const removeAll = () =>
+    withServerData(server, (store) => removeOldDeviceLogins(store, Date.now() + 3 * 900_000));
+
+  test("are 1,000 of all, and are removed after their end", async () => {
+    await removeAll();
+    await fill(1, (each) => `made-up ${each}`);
     expect((await send("authorize", {})).status).toBe(200);
     expect(await counted()).toBe(1_000);
     expect((await send("authorize", {})).status).toBe(429);
     await withServerData(server, (store) => removeOldDeviceLogins(store, Date.now()));
     expect(await counted()).toBe(1_000);
-    await withServerData(server, (store) => removeOldDeviceLogins(store, Date.now() + 3 * 900_000));
+    await removeAll();
     expect(await counted()).toBe(0);
     expect((await send("authorize", {})).status).toBe(200);
   });
+
+  test("of which somebody has taken all places from many addresses make way for others", async () => {
+    await removeAll();
+    const { cookie } = await person();
+    const asked = await begin("laptop", "198.51.100.1");
+    await fill(0, (each) => `192.0.${each % 50}.${each % 250}`);
+    // The sites that fill the places get no more of them, and their oldest logins make way.
+    expect((await send("authorize", {}, "192.0.7.251")).status).toBe(429);
+    const late = await begin("laptop", "198.51.101.1");
+    expect(await counted()).toBe(1_000);
+    for (const { device, code } of [asked, late]) {
+      expect((await decide(cookie, code)).status).toBe(200);
+      expect((await poll(device)).status).toBe(200);
+    }
+    await removeAll();
+  });
+});
+
+test("a device that polls too early writes nothing once its interval is as long as it gets", async () => {
+  const { device } = await begin();
+  expect(await errorOf(device)).toBe("authorization_pending");
+  const polledAt = () =>
+    withRawData(server.dataDir, async (data) => {
+      const rows = await data.rows("select polled_at from device_login where interval_ms = 60000");
+      return rows.map(({ polled_at }) => polled_at);
+    });
+  await withRawData(server.dataDir, (data) =>
+    data.run("update device_login set interval_ms = 60000 where polled_at is not null"),
+  );
+  const before = await polledAt();
+  expect(before.length).toBeGreaterThan(0);
+  expect([await errorOf(device), await errorOf(device)]).toEqual(["slow_down", "slow_down"]);
+  expect(await polledAt()).toEqual(before);
 });
 
 test("a device that waits is none that is refused, and one that guesses is", async () => {

@@ -8,13 +8,14 @@ import {
   attemptWaitMs,
   DEVICE_LOGIN_VALID_MS,
   type DevicePollProblem,
-  hasRoomForLogin,
+  displacedLogin,
   MAX_ATTEMPTS,
   machineName,
   POLL_INTERVAL_MS,
   pollOutcome,
   requireMayMakeTokens,
   requireNamedPerson,
+  roomForLogin,
   shownCode,
   siteOf,
   slowerInterval,
@@ -29,6 +30,7 @@ import {
   findSignInAttempts,
   findUndecidedDeviceLogin,
   insertDeviceLogin,
+  listUndecidedDeviceLogins,
   removeDeviceLogin,
   type StoredDeviceLogin,
   updateDevicePoll,
@@ -129,16 +131,22 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
   };
   return {
     async begin(machine, { address, network }) {
-      const hasRoom = async (db: Reader, at: number) => {
-        return hasRoomForLogin(await countDeviceLogins(db, network, siteOf(network), at));
+      /** @returns whether there is room, and the login that has to make way for it */
+      const findRoom = async (db: Reader, at: number) => {
+        const room = roomForLogin(await countDeviceLogins(db, network, siteOf(network), at));
+        if (room !== "full") return { isThere: room === "some" };
+        const displaced = displacedLogin(await listUndecidedDeviceLogins(db, at), network);
+        return { isThere: displaced !== undefined, displaced };
       };
       // Anybody can begin any number of logins. When too many are open, avoid the write, which would delay others.
-      if (!(await hasRoom(store.reader, now()))) return undefined;
+      if (!(await findRoom(store.reader, now())).isThere) return undefined;
       const { value: deviceCode, hash } = keys.mintToken("device");
       const userCode = keys.mintTypedCode();
       const [user_mac] = keys.tokenMacs(userCode) as readonly [Uint8Array];
       const begin = async (tx: WriteTransaction) => {
-        if (!(await hasRoom(tx.db, tx.now))) return undefined;
+        const { isThere, displaced } = await findRoom(tx.db, tx.now);
+        if (!isThere) return undefined;
+        if (displaced) await removeDeviceLogin(tx, displaced.id);
         await insertDeviceLogin(tx, {
           id: tx.newId(),
           device_hash: hash,
@@ -175,7 +183,10 @@ export function createDeviceLogin({ store, keys, now }: SignInDependencies): Dev
       const find = (db: Reader) => findDeviceLogin(db, hash);
       const known = await find(store.reader);
       if (!known) return { problem: "invalid_grant" };
-      if (pollOutcome(known, now()) === "expired_token") return { problem: "expired_token" };
+      const first = pollOutcome(known, now());
+      // Anybody can poll at any rate: once the interval is as long as it gets, an early poll has nothing to write.
+      const isSlowest = slowerInterval(known) === known.interval_ms;
+      if (first === "expired_token" || (first === "slow_down" && isSlowest)) return { problem: first };
       const answer = async (tx: WriteTransaction) => {
         const login = await find(tx.db);
         if (!login) return { problem: "invalid_grant" } as const;

@@ -22,7 +22,7 @@ export async function insertDeviceLogin(
 
 /**
  * Returns the numbers of logins that have not ended: of a network, of its site, and of all.
- * @param site how all networks of the site begin; undefined where it has no other
+ * @param site how all networks of the site begin; undefined if the network is its own site
  */
 export async function countDeviceLogins(
   db: Reader,
@@ -40,6 +40,21 @@ export async function countDeviceLogins(
     open.executeTakeFirstOrThrow(),
   ]);
   return { ofNetwork: ofNetwork.count, ofSite: ofSite.count, all: all.count };
+}
+
+/** Returns the logins that have not ended and that nobody has decided, oldest first. */
+export async function listUndecidedDeviceLogins(
+  db: Reader,
+  now: number,
+): Promise<readonly Pick<StoredDeviceLogin, "id" | "network">[]> {
+  return builderOf(db)
+    .selectFrom("device_login")
+    .select(["id", "network"])
+    .where("expires_at", ">", now)
+    .where("user_id", "is", null)
+    .orderBy("created_at")
+    .orderBy("id")
+    .execute();
 }
 
 /** Returns the login for a device's code. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "@jest/globals";
 import {
   ATTEMPTS_MS,
   attemptWaitMs,
+  displacedLogin,
   machineName,
   pollOutcome,
   shownCode,
@@ -35,7 +36,9 @@ describe("the answer to a device that polls", () => {
   test.each([
     ["2001:db8:1:a::/64", "2001:db8:1:"],
     ["0:0:0:0::/64", "0:0:0:"],
-    ["10.0.0.1", undefined],
+    ["10.0.0.1", "10.0.0."],
+    ["203.0.113.254", "203.0.113."],
+    ["unknown", undefined],
   ])("the networks of the site of %s begin with %s", (network, site) => {
     expect(siteOf(network)).toBe(site);
   });
@@ -43,6 +46,22 @@ describe("the answer to a device that polls", () => {
   test("waits longer after each question that came too early, and a minute at most", () => {
     expect(slowerInterval({ interval_ms: 5_000 })).toBe(10_000);
     expect(slowerInterval({ interval_ms: 58_000 })).toBe(60_000);
+  });
+});
+
+describe("the login that makes way when all places are taken", () => {
+  const open = (...networks: string[]) => networks.map((network, id) => ({ id, network }));
+  const of = (network: string, ...networks: string[]) => displacedLogin(open(...networks), network)?.id;
+
+  test("is the oldest of the site with the most", () => {
+    expect(of("198.51.100.1", "192.0.2.1", "203.0.113.1", "203.0.113.2", "203.0.113.3")).toBe(1);
+    expect(of("198.51.100.1", "192.0.2.1", "2001:db8:0:a::/64", "2001:db8:0:b::/64")).toBe(1);
+  });
+
+  test("is none if the newcomer's site would have as many as any other", () => {
+    expect(of("198.51.100.1", "192.0.2.1", "203.0.113.1")).toBeUndefined();
+    expect(of("198.51.100.1", "198.51.100.2", "203.0.113.1", "203.0.113.2")).toBeUndefined();
+    expect(of("203.0.113.9", "192.0.2.1", "203.0.113.1", "203.0.113.2")).toBeUndefined();
   });
 });
 

@@ -14,7 +14,7 @@ const MAX_INTERVAL_MS = 60_000;
 /** Maximum number of open device logins of one network. */
 const MAX_OPEN_IN_NETWORK = 10;
 
-/** Maximum number of open logins of one site: an IPv6 site may have thousands of networks, and could use up the total. */
+/** Maximum number of open logins of one site: it may have many networks, and could use up the total. */
 const MAX_OPEN_IN_SITE = 100;
 
 /** Maximum number of open logins of the installation: the more there are, the easier it is to guess a code. */
@@ -63,17 +63,38 @@ export function slowerInterval({ interval_ms }: Pick<DeviceLoginState, "interval
   return Math.min(interval_ms + POLL_INTERVAL_MS, MAX_INTERVAL_MS);
 }
 
-/** The first 48 bits of a network of IPv6, all of which one sender may have. */
-const SITE = /^(?:[0-9a-f]+:){3}(?=[0-9a-f]+::\/64$)/i;
+/** The first 48 bits of a network of IPv6, or the first 24 of an IPv4 address: one sender may have all of the rest. */
+const SITE = /^(?:(?:[0-9a-f]+:){3}(?=[0-9a-f]+::\/64$)|(?:\d+\.){3}(?=\d+$))/i;
 
-/** Returns the common prefix of all networks of a site; undefined for IPv4, where each address is a network. */
+/** Returns the common prefix of all networks of a site; undefined for a network of another form, which is its own site. */
 export function siteOf(network: string): string | undefined {
   return SITE.exec(network)?.[0];
 }
 
-/** Returns whether another login may begin while these are open. */
-export function hasRoomForLogin(open: Readonly<Record<"ofNetwork" | "ofSite" | "all", number>>): boolean {
-  return open.ofNetwork < MAX_OPEN_IN_NETWORK && open.ofSite < MAX_OPEN_IN_SITE && open.all < MAX_OPEN;
+/** Returns whether another login may begin while these are open: `full` if only after another one is removed. */
+export function roomForLogin(
+  open: Readonly<Record<"ofNetwork" | "ofSite" | "all", number>>,
+): "some" | "full" | "none" {
+  if (open.ofNetwork >= MAX_OPEN_IN_NETWORK || open.ofSite >= MAX_OPEN_IN_SITE) return "none";
+  return open.all < MAX_OPEN ? "some" : "full";
+}
+
+/**
+ * Returns the login to remove for a new one of a network when all places are taken: the oldest of the site that has the
+ * most. A site that fills the places therefore displaces its own logins only.
+ *
+ * @param undecided the open logins that nobody has decided yet, oldest first
+ * @returns undefined if no site has more than the network's own would have
+ */
+export function displacedLogin<Login extends { readonly network: string }>(
+  undecided: readonly Login[],
+  network: string,
+): Login | undefined {
+  const bySite = Map.groupBy(undecided, (login) => siteOf(login.network) ?? login.network);
+  const own = bySite.get(siteOf(network) ?? network)?.length ?? 0;
+  let most: readonly Login[] = [];
+  for (const logins of bySite.values()) if (logins.length > most.length) most = logins;
+  return most.length > own + 1 ? most[0] : undefined;
 }
 
 /** Returns a code as it is shown, in two halves. */
