@@ -1,8 +1,5 @@
-import { withoutDeceptiveText } from "../domain/deceptive-text.ts";
+import { isReadableName } from "../domain/deceptive-text.ts";
 import { StartError } from "./start-error.ts";
-
-/** Returns whether lists show a text as it is written. */
-const isReadable = (text: string) => !/\p{Cc}/u.test(text) && withoutDeceptiveText(text) === text;
 
 /** The minimum form of an email address; it does not ensure that mail arrives. */
 const ADDRESS = /^[^\s@]+@[^\s@]+$/u;
@@ -16,10 +13,10 @@ const MAX_CHARACTERS = 254;
  * @throws StartError
  */
 export function checkPerson(email: string, name: string): void {
-  if (!ADDRESS.test(email) || !isReadable(email) || [...email].length > MAX_CHARACTERS) {
+  if (!ADDRESS.test(email) || !isReadableName(email) || [...email].length > MAX_CHARACTERS) {
     throw new StartError(`--email must be a mail address of at most ${MAX_CHARACTERS} characters`);
   }
-  if (name.trim() === "" || !isReadable(name) || [...name].length > MAX_CHARACTERS) {
+  if (name.trim() === "" || !isReadableName(name) || [...name].length > MAX_CHARACTERS) {
     throw new StartError(
       `the person's name must have 1 to ${MAX_CHARACTERS} characters without control characters, U+202D, U+202E and tag characters`,
     );

@@ -27,6 +27,11 @@ export function withoutDeceptiveText(text: string): string {
   return text.replace(DECEPTIVE, "");
 }
 
+/** Returns whether a name has no control or deceptive characters, so that lists show it as it is written. */
+export function isReadableName(name: string): boolean {
+  return !/\p{Cc}/u.test(name) && withoutDeceptiveText(name) === name;
+}
+
 /**
  * Requires that a prompt neither hides nor reorders what people read.
  * @param field its JSON path

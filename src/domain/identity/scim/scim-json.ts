@@ -1,5 +1,5 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { withoutDeceptiveText } from "../../deceptive-text.ts";
+import { isReadableName } from "../../deceptive-text.ts";
 import { DomainError, valueUnusable } from "../../error.ts";
 
 /** A JSON object of a request, whose attributes are found without regard to letter case (RFC 7643, 2.1). */
@@ -26,16 +26,11 @@ export function attributesOf(value: unknown): Attributes {
 /** Returns the text of an attribute; undefined where it is absent or null. @throws DomainError VALUE_UNUSABLE */
 export function textOf(name: string, value: unknown, maxCharacters = 256): string | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value === "string" && [...value].length <= maxCharacters && isReadable(value)) return value;
+  if (typeof value === "string" && [...value].length <= maxCharacters && isReadableName(value)) return value;
   throw valueUnusable(
     name,
     `${name} must be a text of at most ${maxCharacters} characters without control characters, U+202D, U+202E and tag characters`,
   );
-}
-
-/** Returns whether people read a text as it is written. */
-function isReadable(text: string): boolean {
-  return !/\p{Cc}/u.test(text) && withoutDeceptiveText(text) === text;
 }
 
 /** Returns a truth value, which some providers send as a text. @throws DomainError VALUE_UNUSABLE */
