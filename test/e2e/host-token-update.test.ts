@@ -7,6 +7,7 @@ import {
   ok,
 } from "../harness/host-token.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { timestampJson } from "../harness/timestamp.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -20,11 +21,11 @@ afterAll(stopAll);
 
 describe("an update", () => {
   test("replaces what is present and leaves the rest", async () => {
-    const expiresAt = new Date(Date.now() + HOUR_MS).toISOString();
+    const expiresAt = timestampJson(Date.now() + HOUR_MS);
     const before = await hostTokens.created({ refreshToken: "r", scopes: ["a"], expiresAt });
     await ok(hostTokens.update(before.id, { token: "new" }));
     expect((await hostTokens.get(before.id)).body.token).toEqual(before);
-    const later = new Date(Date.now() + 2 * HOUR_MS).toISOString();
+    const later = timestampJson(Date.now() + 2 * HOUR_MS);
     await ok(hostTokens.update(before.id, { expiresAt: later, scopes: ["b", "c"] }));
     expect((await hostTokens.get(before.id)).body.token).toEqual({
       ...before,
@@ -38,7 +39,7 @@ describe("an update", () => {
   });
 
   test("removes what its mask names, and a refresh token that is empty", async () => {
-    const expiresAt = new Date(Date.now() + HOUR_MS).toISOString();
+    const expiresAt = timestampJson(Date.now() + HOUR_MS);
     const { id } = await hostTokens.created({ refreshToken: "r", scopes: ["a"], expiresAt });
     await ok(hostTokens.update(id, { updateMask: "scopes,expiresAt,refreshToken" }));
     const { token } = (await hostTokens.get(id)).body;
@@ -70,7 +71,7 @@ describe("an update", () => {
 
   test("is refused for an expiry that has passed and for a mask that removes the token", async () => {
     const { id } = await hostTokens.created({});
-    const past = new Date(Date.now() - 1_000).toISOString();
+    const past = timestampJson(Date.now() - 1_000);
     expectRefused(
       await hostTokens.update(id, { expiresAt: past }),
       400,

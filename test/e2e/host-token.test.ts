@@ -11,6 +11,7 @@ import {
 } from "../harness/host-token.ts";
 import { addMember, type TestMember } from "../harness/member.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { timestampJson } from "../harness/timestamp.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -35,7 +36,7 @@ const user = (id: string) => ({ id, principal: "PRINCIPAL_USER" });
 
 describe("a host token", () => {
   test("is answered without its values, with the host in lower case", async () => {
-    const expiresAt = new Date(Date.now() + HOUR_MS).toISOString();
+    const expiresAt = timestampJson(Date.now() + HOUR_MS);
     const integrationId = v7();
     const answer = await hostTokens.create({
       host: "Git.Example.ORG",
@@ -88,7 +89,7 @@ describe("a host token", () => {
   });
 
   test("may belong to a service account, and then names no user", async () => {
-    const validUntil = new Date(Date.now() + HOUR_MS).toISOString();
+    const validUntil = timestampJson(Date.now() + HOUR_MS);
     const made = await ok(
       hostTokens.call("ServiceAccountService/CreateServiceAccount", { name: "Nightly", validUntil }),
     );
@@ -107,7 +108,7 @@ describe("a host token", () => {
     const { serviceAccount } = await ok(
       hostTokens.call("ServiceAccountService/CreateServiceAccount", {
         name: "leaver",
-        validUntil: new Date(Date.now() + HOUR_MS).toISOString(),
+        validUntil: timestampJson(Date.now() + HOUR_MS),
       }),
     );
     const machine = { id: serviceAccount.id, principal: "PRINCIPAL_SERVICE_ACCOUNT" };
@@ -158,12 +159,7 @@ describe("a host token", () => {
         /^service account not/,
       ],
       [{ runnerId: v7() }, 404, "NOT_FOUND", /^runner not found$/],
-      [
-        { expiresAt: new Date(Date.now() - 1_000).toISOString() },
-        400,
-        "VALUE_UNUSABLE",
-        /^expiresAt has passed/,
-      ],
+      [{ expiresAt: timestampJson(Date.now() - 1_000) }, 400, "VALUE_UNUSABLE", /^expiresAt has passed/],
       [{ token: "" }, 400, "CONSTRAINT_VIOLATED", /\[token\]/],
       [{ token: "x".repeat(16_385) }, 400, "CONSTRAINT_VIOLATED", /\[token\]/],
       [{ host: "" }, 400, "CONSTRAINT_VIOLATED", /\[host\]/],

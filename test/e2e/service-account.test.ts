@@ -5,6 +5,7 @@ import { SYSTEM } from "../../src/store/store.ts";
 import { type Answer, post, reasonOf, repository } from "../harness/call.ts";
 import { addMember, type TestMember, withServerData } from "../harness/member.ts";
 import { type ReachableServer, startHostedServer, stopAll } from "../harness/server.ts";
+import { timestampJson } from "../harness/timestamp.ts";
 
 const FAR = "2999-12-31T00:00:00Z";
 const DAY_MS = 24 * 3600 * 1000;
@@ -61,7 +62,7 @@ describe("a service account", () => {
   });
 
   test("needs a time to come and a name", async () => {
-    const past = new Date(Date.now() - 1).toISOString();
+    const past = timestampJson(Date.now() - 1);
     expect(refusal(await call("CreateServiceAccount", { name: "x", validUntil: past }))).toEqual([
       400,
       "invalid_argument",
@@ -130,7 +131,7 @@ describe("a service account", () => {
   });
 
   test("is suspended once its time has come, with its tokens", async () => {
-    const validUntil = new Date(Date.now() + DAY_MS).toISOString();
+    const validUntil = timestampJson(Date.now() + DAY_MS);
     const { id } = await create({ name: "short-lived", validUntil });
     const { token, serviceAccountToken } = await mint({ serviceAccountId: id });
     expect(serviceAccountToken.expiresAt).toBe(validUntil);
@@ -168,7 +169,7 @@ describe("a service account's token", () => {
     ]);
     const long = await mint({ serviceAccountId: id, validFor: "2524608000s" });
     expect(lengthOf(long.serviceAccountToken)).toBe(2_524_608_000_000);
-    const bound = await create({ validUntil: new Date(Date.now() + DAY_MS).toISOString() });
+    const bound = await create({ validUntil: timestampJson(Date.now() + DAY_MS) });
     const cut = await mint({ serviceAccountId: bound.id });
     expect(cut.serviceAccountToken.expiresAt).toBe(bound.validUntil);
   });
