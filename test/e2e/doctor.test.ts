@@ -425,6 +425,8 @@ describe("a folder", () => {
   asRoot("with a file of another user is called that (needs root)", async () => {
     const folder = join(temporaryFolder(), "data");
     cpSync(sound, folder, { recursive: true });
+    // A copy of the folder has no database on PostgreSQL, which is only a loss if it has had a server.
+    rmSync(join(folder, "server.url"), { force: true });
     writeFileSync(join(folder, "server.lock"), "");
     chownSync(join(folder, "server.lock"), 64_913, 64_913);
     const found = await diagnose(folder);
