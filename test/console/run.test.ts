@@ -314,7 +314,9 @@ describe("a run", () => {
       const line = page.locator(`diffs-container [data-${column}] [data-line]`, { hasText: text });
       return (await line.boundingBox())?.y;
     };
-    expect(await place("additions", "zwei")).toBe(await place("deletions", "two"));
+    // The lines are drawn once more when they have been coloured.
+    const bothPlaces = () => Promise.all([place("additions", "zwei"), place("deletions", "two")]);
+    await until(bothPlaces, ([added, deleted]) => added !== undefined && added === deleted);
     await page.getByRole("button", { name: "Comment on line 2", exact: true }).click();
     await page.getByLabel("Comment", { exact: true }).fill("echo in German");
     await page.getByRole("button", { name: "Add comment" }).click();
