@@ -58,7 +58,7 @@ describe("the login that makes way when all places are taken", () => {
     expect(of("198.51.100.1", "192.0.2.1", "2001:db8:0:a::/64", "2001:db8:0:b::/64")).toBe(1);
   });
 
-  test("is none if the newcomer's site would have as many as any other", () => {
+  test("is none if the newcomer's site would have no fewer than the others", () => {
     expect(of("198.51.100.1", "192.0.2.1", "203.0.113.1")).toBeUndefined();
     expect(of("198.51.100.1", "198.51.100.2", "203.0.113.1", "203.0.113.2")).toBeUndefined();
     expect(of("203.0.113.9", "192.0.2.1", "203.0.113.1", "203.0.113.2")).toBeUndefined();
