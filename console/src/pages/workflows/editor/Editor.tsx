@@ -3,7 +3,7 @@ import { Button, Textarea } from "@mantine/core";
 import { useEffect, useMemo, useState } from "react";
 import { WorkflowActionSchema } from "#gen/service/v1/workflow_pb.js";
 import { CreateWorkflowRequestSchema } from "#gen/service/v1/workflow_service_pb.js";
-import { ConfirmButton } from "../../../parts/ConfirmButton.tsx";
+import { UnsavedChanges } from "../../../parts/fields/Edited.tsx";
 import { LongField, TextField } from "../../../parts/fields/fields.tsx";
 import { RuledForm } from "../../../parts/fields/RuledForm.tsx";
 import { ActionFields } from "./ActionFields.tsx";
@@ -52,17 +52,7 @@ export function Editor({ workflowId, begun, onDiscard, verb, isBusy, error, onDo
       error={error}
       onDone={onDone}
     >
-      {onDiscard && (
-        <div className="bar bar-asks row" role="status">
-          You have unsaved changes.
-          <ConfirmButton
-            label="Discard changes"
-            question="Discards your changes and starts again from the saved workflow."
-            size="compact-xs"
-            onConfirm={onDiscard}
-          />
-        </div>
-      )}
+      {onDiscard && <UnsavedChanges onDiscard={onDiscard} />}
       <div className="row">
         <Button
           variant="default"
