@@ -21,6 +21,21 @@ from service.v1.project_service_pb2_grpc import ProjectServiceStub
 from service.v1.workflow_service_pb2_grpc import WorkflowServiceStub
 
 TOKEN = [("authorization", f"Bearer {os.environ['TOKEN']}")]
+# A call can still be given to a connection that has just been cut.
+RETRIES = {
+    "methodConfig": [
+        {
+            "name": [{}],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "1s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
 PATIENT = {"metadata": TOKEN, "timeout": 60, "wait_for_ready": True, "compression": grpc.Compression.Gzip}
 
 
@@ -51,7 +66,9 @@ def broken(violation):
 def create(channel, name="created"):
     req = projects.CreateProjectRequest()
     req.initializer.specs.add().git.remote_uri = f"https://git.example.org/team/{name}.git"
-    return ProjectServiceStub(channel).CreateProject(req, **PATIENT).project
+    # The key makes it safe to send the call again.
+    call = PATIENT | {"metadata": [*TOKEN, ("idempotency-key", name)]}
+    return ProjectServiceStub(channel).CreateProject(req, **call).project
 
 
 def list_pages(channel):
@@ -153,5 +170,6 @@ SCENARIOS = {
     "unknown": unknown,
 }
 
-with grpc.insecure_channel(sys.argv[1].removeprefix("http://")) as channel:
+OPTIONS = [("grpc.service_config", json.dumps(RETRIES))]
+with grpc.insecure_channel(sys.argv[1].removeprefix("http://"), OPTIONS) as channel:
     print(json.dumps(SCENARIOS[sys.argv[2]](channel)))
