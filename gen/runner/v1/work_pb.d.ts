@@ -32,8 +32,8 @@ export declare type Work = Message<"runner.v1.Work"> & {
   leaseId: string;
 
   /**
-   * Number of this lease among those of the work: a report under an older one
-   * is refused.
+   * Increases with each lease of the work. Reports with an older fence are
+   * refused.
    *
    * @generated from field: int64 fence = 2;
    */
@@ -41,7 +41,7 @@ export declare type Work = Message<"runner.v1.Work"> & {
 
   /**
    * When the lease expires, unless it is renewed or progress is reported
-   * before. Renew at a third of the time that is left.
+   * before. Renew it after a third of the remaining time.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -56,8 +56,8 @@ export declare type Work = Message<"runner.v1.Work"> & {
   attempt: number;
 
   /**
-   * Token by which processes in the environment may call the service as that
-   * environment. A secret, sent this once. Empty for prebuilds, and for an
+   * Token with which processes in the environment call the service as that
+   * environment. A secret, sent only here. Empty for prebuilds, and for an
    * environment that is to be stopped or deleted.
    *
    * @generated from field: string environment_token = 5;
@@ -119,17 +119,18 @@ export declare type Work = Message<"runner.v1.Work"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * The secrets that the work may have, at most 300, by name; the runner mounts
-   * them for every process of the work, masks their values in all that it reports,
-   * and forgets them when the lease ends. Each work of an environment that is to
-   * run, each action and each agent run gets those of the organization, those of
-   * the environment's project, and those of the user or service account that
-   * created the environment; an agent run that somebody else started gets none of
-   * a user. Of one name, or one file path, the nearest counts: that of the user or
-   * service account before that of the project before that of the organization.
-   * Prebuilds get none, nor does work that the event of a pull request from a fork
-   * began, nor that of a creator who may not act. One audit row for each lease with
-   * secrets names them and the runner, on the environment.
+   * The secrets of the work, at most 300, by name. The runner mounts them for
+   * every process of the work, masks their values in everything that it
+   * reports, and forgets them when the lease ends. Environments that are to
+   * run, actions and agent runs get the secrets of the organization, of the
+   * environment's project, and of the user or service account that created the
+   * environment. An agent run that somebody else started gets no secrets of a
+   * user. If secrets share a name or a file path, that of the user or service
+   * account takes precedence over that of the project, and that of the project
+   * over that of the organization. Prebuilds get no secrets. Nor does work that
+   * was started by the event of a pull request from a fork, or whose creator
+   * may not act. Each lease with secrets adds one audit row on the environment,
+   * which names the secrets and the runner.
    *
    * @generated from field: repeated runner.v1.WorkSecret secrets = 1000;
    */
@@ -143,7 +144,7 @@ export declare type Work = Message<"runner.v1.Work"> & {
 export declare const WorkSchema: GenMessage<Work>;
 
 /**
- * A secret that work may have.
+ * A secret of the work.
  *
  * @generated from message runner.v1.WorkSecret
  */
@@ -163,7 +164,7 @@ export declare type WorkSecret = Message<"runner.v1.WorkSecret"> & {
   name: string;
 
   /**
-   * Its value, as it is now; may be empty. A secret.
+   * Its current value; may be empty. A secret.
    *
    * @generated from field: string value = 3;
    */
@@ -184,10 +185,11 @@ export declare type WorkSecret = Message<"runner.v1.WorkSecret"> & {
     case: "environmentVariable";
   } | {
     /**
-     * As a file that only the work's user reads, with this absolute path, unique in
-     * the work: in a file system that no other work shares. A runner that has none
-     * puts it into a folder of the work's own, outside the repositories, under the
-     * same path, and names the folder in CHARTROOM_SECRETS.
+     * As a file with this absolute path, unique in the work, that only the
+     * work's user can read. The file system is not shared with other work. A
+     * runner that cannot provide one puts the file under the same path into a
+     * folder of this work, outside the repositories, and names the folder in
+     * CHARTROOM_SECRETS.
      *
      * @generated from field: string file_path = 5;
      */
@@ -196,9 +198,9 @@ export declare type WorkSecret = Message<"runner.v1.WorkSecret"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Set where the work must not have the value: the runner puts it into requests.
-   * There is no mount then. A runner that cannot do it leaves the secret out and
-   * says so; it never gives the value to the work.
+   * Set if the work must not get the value: the runner inserts it into
+   * requests, and `mount` is unset. A runner that cannot do this omits the
+   * secret with a warning; it never gives the value to the work.
    *
    * @generated from field: runner.v1.WorkSecret.CredentialProxy credential_proxy = 6;
    */
@@ -212,31 +214,34 @@ export declare type WorkSecret = Message<"runner.v1.WorkSecret"> & {
 export declare const WorkSecretSchema: GenMessage<WorkSecret>;
 
 /**
- * How a runner puts a secret into requests of the work: into those over HTTPS
- * alone, whose host is one of these by CONNECT, by SNI and by the header Host, at a
- * host whose certificate it has verified. It masks the value in the answers.
+ * How a runner inserts a secret into the work's requests. It does so only for
+ * HTTPS requests to a host that is listed here, that CONNECT, SNI and the Host
+ * header all name, and whose certificate the runner has verified. It masks the
+ * value in the responses.
  *
  * @generated from message runner.v1.WorkSecret.CredentialProxy
  */
 export declare type WorkSecret_CredentialProxy = Message<"runner.v1.WorkSecret.CredentialProxy"> & {
   /**
-   * The hosts, 1 to 25: names, with a port where that is not 443.
+   * Names of the hosts, 1 to 25; with a port if it is not 443.
    *
    * @generated from field: repeated string target_hosts = 1;
    */
   targetHosts: string[];
 
   /**
-   * The header that carries the value, in the place of whatever the work sends.
+   * Name of the header with the value, replacing the work's own value of the
+   * header.
    *
    * @generated from field: string header = 2;
    */
   header: string;
 
   /**
-   * What the work gets in place of the value, so that programs which ask for one
-   * send the header; none where unset. Where the header that the work sends has the
-   * placeholder in it, the value takes its place alone.
+   * The placeholder that the work gets instead of the value, for programs that
+   * need one to send the header. If the work's header contains the
+   * placeholder, only the placeholder is replaced with the value; otherwise
+   * the value is the whole header. Unset: no placeholder.
    *
    * @generated from oneof runner.v1.WorkSecret.CredentialProxy.placeholder_mount
    */

@@ -212,7 +212,7 @@ export declare type HeartbeatRequest = Message<"runner.v1.HeartbeatRequest"> & {
 export declare const HeartbeatRequestSchema: GenMessage<HeartbeatRequest>;
 
 /**
- * What the runner should know.
+ * When to send the next heartbeat.
  *
  * @generated from message runner.v1.HeartbeatResponse
  */
@@ -252,8 +252,8 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
   kinds: WorkKind[];
 
   /**
-   * Environment classes to take work for, of the runner's own. Empty: all of
-   * them. Work that names no class goes to any runner. At most 100.
+   * Ids of the runner's environment classes to take work for. Empty: all of
+   * them. Any runner can take work that names no class. At most 100.
    *
    * @generated from field: repeated string environment_class_ids = 3;
    */
@@ -267,39 +267,42 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
   wait?: Duration | undefined;
 
   /**
-   * Whether an agent run and the new environment that was made for it are one piece
-   * of work to this runner: it is leased as WORK_KIND_AGENT with the environment
-   * still CREATING, which the runner then makes before it starts the agent. False:
-   * the environment is leased first, as WORK_KIND_ENVIRONMENT, and the run once
-   * that is up. All programs of a runner should say the same.
+   * Whether the runner takes an agent run together with the environment that is
+   * created for it. If true, both are leased as one piece of work,
+   * WORK_KIND_AGENT with an environment in the phase CREATING, and the runner
+   * creates the environment before it starts the agent. If false, the
+   * environment is leased first, as WORK_KIND_ENVIRONMENT, and the run once the
+   * environment is running. All programs of a runner should send the same value.
    *
    * @generated from field: bool agents_with_environment = 5;
    */
   agentsWithEnvironment: boolean;
 
   /**
-   * The instance that the leases go to, which BeginInstance has begun; that of a
-   * runner whose other instance has begun since is refused (failed_precondition,
-   * IN_USE), and gets none in ReportWorks. Empty: none. At most 64 characters.
+   * Id of the calling instance, as in BeginInstance; the leases belong to it. If
+   * another instance of the runner has begun since, the call is refused
+   * (failed_precondition, IN_USE), and ReportWorks returns no leases. Empty:
+   * none. At most 64 characters.
    *
    * @generated from field: string instance_id = 6;
    */
   instanceId: string;
 
   /**
-   * The number of agent runs that the runner holds at most at the same time, 1 to
-   * 10000: where it holds as many and others wait for it, those of its runs that
-   * wait for input are asked for their slots early (give_back). The one that was
-   * named last counts. 0: as before, and unknown at first, which asks nobody early.
+   * The maximum number of agent runs that the runner holds at the same time, 1
+   * to 10000. When it holds as many and other runs wait for it, the service asks
+   * early for the slots of runs that wait for input (give_back). 0: unchanged;
+   * while it was never set, no slot is asked for early.
    *
    * @generated from field: int32 agent_slots = 7;
    */
   agentSlots: number;
 
   /**
-   * Whether this program of the runner takes runs of agents that are defined by the
-   * API. False: it is never sent the definition of one; a run that could be done by
-   * other runners waits for them, and one whose environment is on this runner fails.
+   * Whether this program of the runner takes runs of agents that are defined
+   * with the API. False: it never receives the definition of one. Such a run
+   * waits for another runner that can take it; it fails if its environment is on
+   * this runner.
    *
    * @generated from field: bool api_agents = 8;
    */
@@ -313,14 +316,14 @@ export declare type LeaseWorkRequest = Message<"runner.v1.LeaseWorkRequest"> & {
 export declare const LeaseWorkRequestSchema: GenMessage<LeaseWorkRequest>;
 
 /**
- * Which instance has started.
+ * The instance that has started.
  *
  * @generated from message runner.v1.BeginInstanceRequest
  */
 export declare type BeginInstanceRequest = Message<"runner.v1.BeginInstanceRequest"> & {
   /**
-   * Name of the instance, 1 to 64 characters: a random one that its program made
-   * once and keeps, such as a UUID.
+   * Id of the instance, 1 to 64 characters: a random value, such as a UUID, that
+   * its program generates once and keeps across restarts.
    *
    * @generated from field: string instance_id = 1;
    */
@@ -334,13 +337,13 @@ export declare type BeginInstanceRequest = Message<"runner.v1.BeginInstanceReque
 export declare const BeginInstanceRequestSchema: GenMessage<BeginInstanceRequest>;
 
 /**
- * What the instance held before.
+ * The leases that the instance lost.
  *
  * @generated from message runner.v1.BeginInstanceResponse
  */
 export declare type BeginInstanceResponse = Message<"runner.v1.BeginInstanceResponse"> & {
   /**
-   * Number of leases that it lost with its earlier program.
+   * Number of leases that the instance held with its previous program.
    *
    * @generated from field: int32 lost_leases = 1;
    */
@@ -354,15 +357,15 @@ export declare type BeginInstanceResponse = Message<"runner.v1.BeginInstanceResp
 export declare const BeginInstanceResponseSchema: GenMessage<BeginInstanceResponse>;
 
 /**
- * The work that was leased.
+ * The leased work.
  *
  * @generated from message runner.v1.LeaseWorkResponse
  */
 export declare type LeaseWorkResponse = Message<"runner.v1.LeaseWorkResponse"> & {
   /**
-   * The leases, at most as many as were asked for; empty when there was no work.
-   * Fewer when they would have more than 4 MiB (or what the server is set to)
-   * together: the others come with the next call.
+   * The leases, at most max_leases; empty if there was no work. If they would
+   * exceed 4 MiB in total (or the server's configured limit), the response has
+   * fewer, and the next call returns the others.
    *
    * @generated from field: repeated runner.v1.Work works = 1;
    */
@@ -376,7 +379,7 @@ export declare type LeaseWorkResponse = Message<"runner.v1.LeaseWorkResponse"> &
 export declare const LeaseWorkResponseSchema: GenMessage<LeaseWorkResponse>;
 
 /**
- * Which lease to renew.
+ * The lease to renew.
  *
  * @generated from message runner.v1.RenewLeaseRequest
  */
@@ -403,7 +406,7 @@ export declare type RenewLeaseRequest = Message<"runner.v1.RenewLeaseRequest"> &
 export declare const RenewLeaseRequestSchema: GenMessage<RenewLeaseRequest>;
 
 /**
- * The present term of the lease.
+ * The renewed lease.
  *
  * @generated from message runner.v1.RenewLeaseResponse
  */
@@ -416,18 +419,19 @@ export declare type RenewLeaseResponse = Message<"runner.v1.RenewLeaseResponse">
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Whether to stop: the runner stops the work, releases the environment and
-   * finishes the work with OUTCOME_STOPPED.
+   * Whether to stop. The runner then stops the work, releases the environment
+   * and finishes the work with OUTCOME_STOPPED.
    *
    * @generated from field: bool stop = 2;
    */
   stop: boolean;
 
   /**
-   * Whether to give back the slot of an agent run that waits: the runner ends the
-   * agent's program and finishes the work with OUTCOME_RELEASED. The run goes on
-   * waiting, and is leased again when an input comes. Only asked where the last
-   * report on it that says so says can_resume; no input is delivered any more.
+   * Whether to give back the slot of an agent run that waits for input. The
+   * runner then ends the agent's program and finishes the work with
+   * OUTCOME_RELEASED. The run keeps waiting, and is leased again when it gets an
+   * input; no input is delivered before. Set only if the runner reported
+   * can_resume for the run.
    *
    * @generated from field: bool give_back = 3;
    */
@@ -461,21 +465,21 @@ export declare type ReportProgressRequest = Message<"runner.v1.ReportProgressReq
   fence: bigint;
 
   /**
-   * The phase that the environment reached. Unset: no other.
+   * The phase that the environment has reached. Unset: unchanged.
    *
    * @generated from field: runner.v1.ReportProgressRequest.EnvironmentProgress environment = 3;
    */
   environment?: ReportProgressRequest_EnvironmentProgress | undefined;
 
   /**
-   * The steps that moved, in the order of their moves. At most 50.
+   * The steps that changed their state, in the order of the changes. At most 50.
    *
    * @generated from field: repeated runner.v1.ReportProgressRequest.StepProgress steps = 4;
    */
   steps: ReportProgressRequest_StepProgress[];
 
   /**
-   * What steps printed. At most 16 pieces.
+   * The output of steps. At most 16 chunks.
    *
    * @generated from field: repeated runner.v1.ReportProgressRequest.LogChunk logs = 5;
    */
@@ -489,7 +493,7 @@ export declare type ReportProgressRequest = Message<"runner.v1.ReportProgressReq
 export declare const ReportProgressRequestSchema: GenMessage<ReportProgressRequest>;
 
 /**
- * A phase that the environment reached.
+ * A phase that the environment has reached.
  *
  * @generated from message runner.v1.ReportProgressRequest.EnvironmentProgress
  */
@@ -502,7 +506,7 @@ export declare type ReportProgressRequest_EnvironmentProgress = Message<"runner.
   phase: EnvironmentPhase;
 
   /**
-   * What went wrong with it; empty while nothing did. At most 4,096 characters.
+   * What failed; empty if nothing did. At most 4,096 characters.
    *
    * @generated from field: string failure_message = 2;
    */
@@ -516,20 +520,20 @@ export declare type ReportProgressRequest_EnvironmentProgress = Message<"runner.
 export declare const ReportProgressRequest_EnvironmentProgressSchema: GenMessage<ReportProgressRequest_EnvironmentProgress>;
 
 /**
- * A move of one step.
+ * A change of the state of one step.
  *
  * @generated from message runner.v1.ReportProgressRequest.StepProgress
  */
 export declare type ReportProgressRequest_StepProgress = Message<"runner.v1.ReportProgressRequest.StepProgress"> & {
   /**
-   * The step's place in the action, from 0.
+   * Index of the step in the action, from 0.
    *
    * @generated from field: int32 step_index = 1;
    */
   stepIndex: number;
 
   /**
-   * The state of the step now.
+   * The new state of the step.
    *
    * @generated from field: runner.v1.ReportProgressRequest.StepProgress.State state = 2;
    */
@@ -543,38 +547,38 @@ export declare type ReportProgressRequest_StepProgress = Message<"runner.v1.Repo
   failure?: Failure | undefined;
 
   /**
-   * The page of the pull request that the step opened, at most 2,048
-   * characters. Empty without one.
+   * URL of the pull request that the step opened. Empty: none. At most 2,048
+   * characters.
    *
    * @generated from field: string pull_request_url = 4;
    */
   pullRequestUrl: string;
 
   /**
-   * For a report step that is done: what was printed for each output, by its
-   * key, each at most 16,386 bytes: 4,096 characters and the end of a line. The
-   * service reads it by the output's schema and holds it against the
-   * acceptance criteria; where that fails, the step has failed, and the answer
-   * says to stop.
+   * For a report step that is done: what was printed for each output, by key.
+   * Each value has at most 16,386 bytes: 4,096 characters and the end of a
+   * line. The service parses it with the output's schema and checks the
+   * acceptance criteria. If that fails, the step has failed, and the response
+   * tells the runner to stop.
    *
    * @generated from field: map<string, bytes> outputs = 5;
    */
   outputs: { [key: string]: Uint8Array };
 
   /**
-   * How long before the call the step moved, for reports that waited to be sent
-   * together; the times of the step are as much earlier, but never before those
-   * of an earlier move, and never before the attempt began. 0s to 30s. Unset:
-   * now.
+   * How long before the call the state changed, for reports that were collected
+   * to be sent together. The step's times are earlier by this duration, but
+   * never before those of an earlier change or the start of the attempt. 0s to
+   * 30s. Unset: now.
    *
    * @generated from field: google.protobuf.Duration ago = 6;
    */
   ago?: Duration | undefined;
 
   /**
-   * For a pullRequest step that is done: the digest of the approval whose push it
+   * For a pullRequest step that is done: the digest of the approved push that it
    * carried out (ActionWork.approved_push_digest), 64 hexadecimal digits. Empty
-   * where none was needed.
+   * if no approval was needed.
    *
    * @generated from field: string approved_push_digest = 7;
    */
@@ -601,21 +605,21 @@ export enum ReportProgressRequest_StepProgress_State {
   UNSPECIFIED = 0,
 
   /**
-   * It began.
+   * It has started.
    *
    * @generated from enum value: STATE_RUNNING = 1;
    */
   RUNNING = 1,
 
   /**
-   * It ended well.
+   * It has succeeded.
    *
    * @generated from enum value: STATE_DONE = 2;
    */
   DONE = 2,
 
   /**
-   * It failed.
+   * It has failed.
    *
    * @generated from enum value: STATE_FAILED = 3;
    */
@@ -628,29 +632,30 @@ export enum ReportProgressRequest_StepProgress_State {
 export declare const ReportProgressRequest_StepProgress_StateSchema: GenEnum<ReportProgressRequest_StepProgress_State>;
 
 /**
- * A piece of what a step printed.
+ * A chunk of a step's output.
  *
  * @generated from message runner.v1.ReportProgressRequest.LogChunk
  */
 export declare type ReportProgressRequest_LogChunk = Message<"runner.v1.ReportProgressRequest.LogChunk"> & {
   /**
-   * The step's place in the action, from 0.
+   * Index of the step in the action, from 0.
    *
    * @generated from field: int32 step_index = 1;
    */
   stepIndex: number;
 
   /**
-   * Place of the piece in all that the step printed in this attempt, in bytes.
-   * What is known already is skipped; a piece that leaves a gap is refused
-   * (invalid_argument).
+   * Offset of the chunk in the step's whole output in this attempt, in bytes.
+   * Bytes that are already stored are skipped; a chunk that leaves a gap is
+   * refused (invalid_argument).
    *
    * @generated from field: int64 offset = 2;
    */
   offset: bigint;
 
   /**
-   * What was printed, both outputs as they came. At most 65,536 bytes.
+   * Standard output and standard error, interleaved as they were printed. At
+   * most 65,536 bytes.
    *
    * @generated from field: bytes data = 3;
    */
@@ -664,7 +669,7 @@ export declare type ReportProgressRequest_LogChunk = Message<"runner.v1.ReportPr
 export declare const ReportProgressRequest_LogChunkSchema: GenMessage<ReportProgressRequest_LogChunk>;
 
 /**
- * Whether to go on.
+ * Whether to continue.
  *
  * @generated from message runner.v1.ReportProgressResponse
  */
@@ -732,8 +737,8 @@ export declare type FinishWorkRequest = Message<"runner.v1.FinishWorkRequest"> &
   warnings: Failure[];
 
   /**
-   * What a pullRequest step is to push, which the organization's rules ask people
-   * about. Only with OUTCOME_WAITING.
+   * The push of a pullRequest step that the organization's rules require people
+   * to approve. Only with OUTCOME_WAITING.
    *
    * @generated from field: runner.v1.FinishWorkRequest.StepPush push = 6;
    */
@@ -760,14 +765,14 @@ export declare type FinishWorkRequest_StepPush = Message<"runner.v1.FinishWorkRe
   remote: string;
 
   /**
-   * The commit that the branch is to have, in hexadecimal digits.
+   * The commit to push to the branch, in hexadecimal digits.
    *
    * @generated from field: string commit = 2;
    */
   commit: string;
 
   /**
-   * The branch that the pull request is meant for. Empty where the remote knows no
+   * The base branch of the pull request. Empty if the remote does not support
    * pull requests. At most 255 characters.
    *
    * @generated from field: string base = 3;
@@ -828,10 +833,10 @@ export enum FinishWorkRequest_Outcome {
 
   /**
    * The steps before an approval step of the action are done, or a pullRequest
-   * step needs an approval of its push (`push`). Keep the environment as it is:
-   * the steps after it, or the pullRequest step itself, come with another lease
-   * once it is approved, and otherwise the environment is wanted deleted. Refused
-   * (failed_precondition) when the next step is neither.
+   * step needs an approval of its push (`push`). Keep the environment as it is.
+   * Once it is approved, another lease brings the steps after the approval
+   * step, or the pullRequest step itself; otherwise the environment is deleted.
+   * Refused (failed_precondition) if the next step is neither.
    *
    * @generated from enum value: OUTCOME_WAITING = 5;
    */
@@ -858,7 +863,7 @@ export declare type FinishWorkResponse = Message<"runner.v1.FinishWorkResponse">
 export declare const FinishWorkResponseSchema: GenMessage<FinishWorkResponse>;
 
 /**
- * Something that went wrong, or that people should know.
+ * A failure, or a warning for people.
  *
  * @generated from message runner.v1.Failure
  */
@@ -892,7 +897,7 @@ export declare type Failure = Message<"runner.v1.Failure"> & {
 export declare const FailureSchema: GenMessage<Failure>;
 
 /**
- * Which credential is needed.
+ * The host to return the credential for.
  *
  * @generated from message runner.v1.GetHostCredentialRequest
  */
@@ -912,8 +917,8 @@ export declare type GetHostCredentialRequest = Message<"runner.v1.GetHostCredent
   fence: bigint;
 
   /**
-   * Name of the host, with a port where the remote names one. 1 to 259
-   * characters: a name of 253 at most and a port.
+   * Name of the host, with a port if the remote has one. 1 to 259 characters: a
+   * name of at most 253 and a port.
    *
    * @generated from field: string host = 3;
    */
@@ -933,29 +938,29 @@ export declare const GetHostCredentialRequestSchema: GenMessage<GetHostCredentia
  */
 export declare type GetHostCredentialResponse = Message<"runner.v1.GetHostCredentialResponse"> & {
   /**
-   * The credential. A secret: it is handed to the host only.
+   * The credential. A secret: send it only to the host.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * How it was obtained, which decides the user name that goes with it.
+   * How it was obtained, which determines the user name to send with it.
    *
    * @generated from field: service.v1.HostAuthenticationTokenSource source = 2;
    */
   source: HostAuthenticationTokenSource;
 
   /**
-   * When the host starts to refuse it. Unset: not known, or never.
+   * When the host starts to refuse it. Unset: unknown, or never.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Id of the host authentication token, by which a runner can keep apart what it
-   * caches. It stays the same when the token's value is replaced.
+   * Id of the host authentication token, which a runner can use as the key of a
+   * cache. It stays the same when the token's value is replaced.
    *
    * @generated from field: string host_authentication_token_id = 4;
    */
@@ -975,7 +980,7 @@ export declare const GetHostCredentialResponseSchema: GenMessage<GetHostCredenti
  */
 export declare type ReportWorksRequest = Message<"runner.v1.ReportWorksRequest"> & {
   /**
-   * Reports and ends, each on another lease, applied in their order. At most 32.
+   * The reports, each on a different lease, applied in their order. At most 32.
    *
    * @generated from field: repeated runner.v1.WorkReport reports = 1;
    */
@@ -997,7 +1002,7 @@ export declare type ReportWorksRequest = Message<"runner.v1.ReportWorksRequest">
 export declare const ReportWorksRequestSchema: GenMessage<ReportWorksRequest>;
 
 /**
- * A report on one work, its end, or both.
+ * A report on one piece of work, its outcome, or both.
  *
  * @generated from message runner.v1.WorkReport
  */
@@ -1037,7 +1042,7 @@ export declare type ReportWorksResponse = Message<"runner.v1.ReportWorksResponse
   results: WorkReportResult[];
 
   /**
-   * The new leases, as in LeaseWorkResponse; empty when none were asked for or
+   * The new leases, as in LeaseWorkResponse; empty if none were requested or
    * there was no work.
    *
    * @generated from field: repeated runner.v1.Work works = 2;
@@ -1096,8 +1101,8 @@ export declare type WorkReportResult = Message<"runner.v1.WorkReportResult"> & {
 export declare const WorkReportResultSchema: GenMessage<WorkReportResult>;
 
 /**
- * Why one entry of a call failed: what the call for it alone would have answered
- * as its error.
+ * Why one entry of a call failed: the error that a separate call for it would
+ * have returned.
  *
  * @generated from message runner.v1.WorkError
  */
@@ -1110,7 +1115,7 @@ export declare type WorkError = Message<"runner.v1.WorkError"> & {
   detail?: ErrorDetail | undefined;
 
   /**
-   * What happened and what would help, for people to read.
+   * What happened and what to do about it, for people to read.
    *
    * @generated from field: string message = 2;
    */
@@ -1124,7 +1129,7 @@ export declare type WorkError = Message<"runner.v1.WorkError"> & {
 export declare const WorkErrorSchema: GenMessage<WorkError>;
 
 /**
- * Which leases to renew.
+ * The leases to renew.
  *
  * @generated from message runner.v1.RenewLeasesRequest
  */
@@ -1144,7 +1149,7 @@ export declare type RenewLeasesRequest = Message<"runner.v1.RenewLeasesRequest">
 export declare const RenewLeasesRequestSchema: GenMessage<RenewLeasesRequest>;
 
 /**
- * The present term of each lease.
+ * The outcome for each lease.
  *
  * @generated from message runner.v1.RenewLeasesResponse
  */
@@ -1258,8 +1263,8 @@ export declare const WorkService: GenService<{
   },
   /**
    * Leases work that the runner can serve, and waits for work if there is none.
-   * Work of different executions is leased in turn, so that none starves
-   * another. The response is empty when the wait is over, when the server
+   * Work of different executions is leased in turn, so that no execution
+   * starves. The response is empty when the wait is over, when the server
    * drains, and for a local runner while the organization's policy forbids
    * local runners. A lease includes the secrets that its work may have
    * (Work.secrets). A lease with secrets adds one row with their ids to the
@@ -1328,8 +1333,8 @@ export declare const WorkService: GenService<{
     output: typeof ReportWorksResponseSchema;
   },
   /**
-   * Renews up to 64 leases in one call, each as RenewLease does, with its own entry
-   * in the answer. Callable by runners, for the leases that they hold.
+   * Renews up to 64 leases in one call, each as RenewLease does, with its own
+   * entry in the response. Callable by runners, for the leases that they hold.
    *
    * @generated from rpc runner.v1.WorkService.RenewLeases
    */

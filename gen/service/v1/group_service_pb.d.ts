@@ -198,8 +198,8 @@ export declare type ListGroupsRequest_Filter = Message<"service.v1.ListGroupsReq
   systemManaged?: boolean | undefined;
 
   /**
-   * Whether to return only groups of one share, which do not exist, or only
-   * other groups.
+   * True returns no groups, since none is created for a single share; false
+   * returns all. Unset: all.
    *
    * @generated from field: optional bool direct_share = 4;
    */
@@ -895,7 +895,7 @@ export declare const GroupService: GenService<{
   /**
    * Returns the membership of a subject in a group. Callable by every member and
    * service account of the organization. Errors: not_found, also when the
-   * subject is no member of the group.
+   * subject is not a member of the group.
    *
    * @generated from rpc service.v1.GroupService.GetMembership
    */

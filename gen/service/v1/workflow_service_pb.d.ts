@@ -1016,7 +1016,7 @@ export declare type CancelWorkflowExecutionResponse = Message<"service.v1.Cancel
 export declare const CancelWorkflowExecutionResponseSchema: GenMessage<CancelWorkflowExecutionResponse>;
 
 /**
- * Of which execution to do the failed actions again.
+ * The execution whose failed actions to retry.
  *
  * @generated from message service.v1.RetryFailedActionsRequest
  */
@@ -1287,7 +1287,7 @@ export declare type ListWorkflowExecutionOutputsResponse = Message<"service.v1.L
   pagination?: PaginationResponse | undefined;
 
   /**
-   * The outputs of this page, one entry an action, by action id ascending.
+   * The outputs of this page, one entry per action, by action id ascending.
    *
    * @generated from field: repeated service.v1.ListWorkflowExecutionOutputsResponse.ActionOutput outputs = 2;
    */
@@ -1328,7 +1328,7 @@ export declare type ListWorkflowExecutionOutputsResponse_ActionOutput = Message<
 export declare const ListWorkflowExecutionOutputsResponse_ActionOutputSchema: GenMessage<ListWorkflowExecutionOutputsResponse_ActionOutput>;
 
 /**
- * Whose output to stream, and from where.
+ * The output to stream, and where to start.
  *
  * @generated from message service.v1.StreamActionLogsRequest
  */
@@ -1341,23 +1341,23 @@ export declare type StreamActionLogsRequest = Message<"service.v1.StreamActionLo
   workflowExecutionActionId: string;
 
   /**
-   * Only this step, by its place from 0. Unset: all steps.
+   * Index of the only step to stream, from 0. Unset: all steps.
    *
    * @generated from field: optional int32 step_index = 2;
    */
   stepIndex?: number | undefined;
 
   /**
-   * Bytes of the first streamed step that the caller has already. 0, the default,
-   * begins at its beginning.
+   * Offset in the output of the first streamed step to start at, in bytes.
+   * Default 0, its beginning.
    *
    * @generated from field: int64 after_offset = 3;
    */
   afterOffset: bigint;
 
   /**
-   * Whether to go on until the action ends. False, the default, ends with what
-   * there is.
+   * Whether to continue until the action ends. False, the default: the stream
+   * ends after the output that is already stored.
    *
    * @generated from field: bool follow = 4;
    */
@@ -1371,45 +1371,45 @@ export declare type StreamActionLogsRequest = Message<"service.v1.StreamActionLo
 export declare const StreamActionLogsRequestSchema: GenMessage<StreamActionLogsRequest>;
 
 /**
- * A piece of what a step printed.
+ * A chunk of a step's output.
  *
  * @generated from message service.v1.StreamActionLogsResponse
  */
 export declare type StreamActionLogsResponse = Message<"service.v1.StreamActionLogsResponse"> & {
   /**
-   * The step's place in the action, from 0.
+   * Index of the step in the action, from 0.
    *
    * @generated from field: int32 step_index = 1;
    */
   stepIndex: number;
 
   /**
-   * Place of the piece in all that the step printed, in bytes from 0.
+   * Offset of the chunk in the step's whole output, in bytes from 0.
    *
    * @generated from field: int64 offset = 2;
    */
   offset: bigint;
 
   /**
-   * What was printed, both outputs as they came; at most 65,536 bytes, which may
-   * cut a character.
+   * Standard output and standard error, interleaved as they were printed. At
+   * most 65,536 bytes; a character may be split between two chunks.
    *
    * @generated from field: bytes data = 3;
    */
   data: Uint8Array;
 
   /**
-   * The attempt of the action that printed it, from 1; pieces of a newer attempt
-   * begin again at offset 0.
+   * The attempt of the action that printed it, from 1; the offsets of a newer
+   * attempt start at 0 again.
    *
    * @generated from field: int32 attempt = 4;
    */
   attempt: number;
 
   /**
-   * How many bytes that were asked for were left out right before this piece. Of
-   * each step at most 1 MiB is kept: past that the middle goes. 0 where nothing
-   * is missing.
+   * Number of bytes that are missing directly before this chunk. At most 1 MiB
+   * is stored for each step; of longer output, the middle is dropped. 0 if
+   * nothing is missing.
    *
    * @generated from field: int64 left_out_bytes = 5;
    */
@@ -1423,7 +1423,7 @@ export declare type StreamActionLogsResponse = Message<"service.v1.StreamActionL
 export declare const StreamActionLogsResponseSchema: GenMessage<StreamActionLogsResponse>;
 
 /**
- * Whose webhook secret to return.
+ * The workflow whose webhook secret to return.
  *
  * @generated from message service.v1.GetWorkflowWebhookSecretRequest
  */
@@ -1449,7 +1449,7 @@ export declare const GetWorkflowWebhookSecretRequestSchema: GenMessage<GetWorkfl
  */
 export declare type GetWorkflowWebhookSecretResponse = Message<"service.v1.GetWorkflowWebhookSecretResponse"> & {
   /**
-   * The secret in force: `whsec_` and the standard base64 of 32 bytes.
+   * The current secret: `whsec_` and the standard base64 of 32 bytes.
    *
    * @generated from field: string secret = 1;
    */
@@ -1463,7 +1463,7 @@ export declare type GetWorkflowWebhookSecretResponse = Message<"service.v1.GetWo
 export declare const GetWorkflowWebhookSecretResponseSchema: GenMessage<GetWorkflowWebhookSecretResponse>;
 
 /**
- * Whose webhook secret to replace.
+ * The workflow whose webhook secret to replace.
  *
  * @generated from message service.v1.RotateWorkflowWebhookSecretRequest
  */
@@ -1483,7 +1483,7 @@ export declare type RotateWorkflowWebhookSecretRequest = Message<"service.v1.Rot
 export declare const RotateWorkflowWebhookSecretRequestSchema: GenMessage<RotateWorkflowWebhookSecretRequest>;
 
 /**
- * The webhook secret that was made.
+ * The new webhook secret.
  *
  * @generated from message service.v1.RotateWorkflowWebhookSecretResponse
  */
@@ -1503,7 +1503,7 @@ export declare type RotateWorkflowWebhookSecretResponse = Message<"service.v1.Ro
 export declare const RotateWorkflowWebhookSecretResponseSchema: GenMessage<RotateWorkflowWebhookSecretResponse>;
 
 /**
- * Which executions to count.
+ * The executions to count.
  *
  * @generated from message service.v1.GetWorkflowExecutionSummaryRequest
  */
@@ -1550,7 +1550,7 @@ export declare type GetWorkflowExecutionSummaryRequest_Filter = Message<"service
 export declare const GetWorkflowExecutionSummaryRequest_FilterSchema: GenMessage<GetWorkflowExecutionSummaryRequest_Filter>;
 
 /**
- * The counts that were asked for.
+ * The requested counts.
  *
  * @generated from message service.v1.GetWorkflowExecutionSummaryResponse
  */
@@ -1572,14 +1572,14 @@ export declare type GetWorkflowExecutionSummaryResponse = Message<"service.v1.Ge
   failedCount: bigint;
 
   /**
-   * All executions, stopped ones too, which are in neither of the others.
+   * All executions, including stopped ones, which the other two counts omit.
    *
    * @generated from field: int64 total_count = 3;
    */
   totalCount: bigint;
 
   /**
-   * Workflows of the organization, whatever the filter says.
+   * All workflows of the organization, regardless of the filter.
    *
    * @generated from field: int64 total_workflows_in_organization = 4;
    */
@@ -1675,7 +1675,7 @@ export declare type ListWorkflowTriggerEventsResponse = Message<"service.v1.List
 export declare const ListWorkflowTriggerEventsResponseSchema: GenMessage<ListWorkflowTriggerEventsResponse>;
 
 /**
- * Which entry of the ledger to deliver again.
+ * The entry of the ledger to deliver again.
  *
  * @generated from message service.v1.RedeliverWorkflowTriggerEventRequest
  */
@@ -1695,13 +1695,13 @@ export declare type RedeliverWorkflowTriggerEventRequest = Message<"service.v1.R
 export declare const RedeliverWorkflowTriggerEventRequestSchema: GenMessage<RedeliverWorkflowTriggerEventRequest>;
 
 /**
- * What came of the new delivery.
+ * The outcome of the new delivery.
  *
  * @generated from message service.v1.RedeliverWorkflowTriggerEventResponse
  */
 export declare type RedeliverWorkflowTriggerEventResponse = Message<"service.v1.RedeliverWorkflowTriggerEventResponse"> & {
   /**
-   * The entries that it made, at least one.
+   * The entries that it created, at least one.
    *
    * @generated from field: repeated service.v1.WorkflowTriggerEvent trigger_events = 1;
    */
@@ -1715,20 +1715,20 @@ export declare type RedeliverWorkflowTriggerEventResponse = Message<"service.v1.
 export declare const RedeliverWorkflowTriggerEventResponseSchema: GenMessage<RedeliverWorkflowTriggerEventResponse>;
 
 /**
- * The pull requests to list, and which page.
+ * The pull requests to list.
  *
  * @generated from message service.v1.ListPullRequestsRequest
  */
 export declare type ListPullRequestsRequest = Message<"service.v1.ListPullRequestsRequest"> & {
   /**
-   * Which page. Unset means the first, with 25 pull requests.
+   * The page to return. Unset: the first, with 25 pull requests.
    *
    * @generated from field: service.v1.PaginationRequest pagination = 1;
    */
   pagination?: PaginationRequest | undefined;
 
   /**
-   * Which pull requests. Unset means all.
+   * Restricts the list. Unset: all pull requests.
    *
    * @generated from field: service.v1.ListPullRequestsRequest.Filter filter = 2;
    */
