@@ -87,6 +87,11 @@ function flushFolder(file: string): void {
   }
 }
 
+/** Returns whether every user of the machine may read or write a file. */
+export function isOpenToAll(file: string): boolean {
+  return (statSync(file).mode & 0o007) !== 0;
+}
+
 function fileText(secrets: readonly Buffer[]): string {
   return `${JSON.stringify({ version: 2, secrets: secrets.map((secret) => secret.toString("base64")) })}\n`;
 }

@@ -2,11 +2,12 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
 import packageJson from "../../package.json" with { type: "json" };
-import { type Config, ConfigError } from "../config/config.ts";
+import { type Config, ConfigError, keyFileOf } from "../config/config.ts";
 import { readMachineIssuers } from "../config/machine-issuers.ts";
 import { quotaBytesOf } from "../config/maintenance-settings.ts";
 import { readOtlpHeaders } from "../config/otlp-headers.ts";
 import { readSignInProviders, type SignInProvider } from "../config/sign-in-providers.ts";
+import { isOpenToAll } from "../key-file.ts";
 import { createLog, echoOnStandardError, type Log } from "../log.ts";
 import { type LogFile, openLogFile } from "../log-file.ts";
 import { SpanMeasures } from "../metrics/span-measures.ts";
@@ -132,6 +133,7 @@ export async function serve(given: Config, terminal: Terminal): Promise<RunningS
       );
     }
     warnIfCertificateEnded(config, log);
+    warnIfKeysAreOpen(keyFileOf(config), log);
     terminal.print(`Chartroom is ready at ${url}\n`);
     let first: FirstTokens | undefined;
     if (sample && !isFirstStart) {
@@ -238,6 +240,12 @@ function warnIfCertificateEnded({ tlsCert }: Config, log: Log): void {
       { tlsCert, ended },
       "the TLS certificate has expired, and clients refuse it: replace it; no restart is needed",
     );
+}
+
+/** Warns when every user of the machine can read the keys, and with them each credential in the data. */
+function warnIfKeysAreOpen(keyFile: string, log: Log): void {
+  if (isOpenToAll(keyFile))
+    log.warn({ keyFile }, `every user of this machine may read or write the key file: chmod 600 ${keyFile}`);
 }
 
 /** Tolerated difference between readings of the machine's clock before it counts as set back. */

@@ -109,3 +109,32 @@ test("a logout token is taken for two minutes, and for the 30 seconds by which c
     await issuer.close();
   }
 });
+
+test("an ID token for another client is refused where it names this one as its only audience, too", async () => {
+  const issuer = await startTokenIssuer();
+  const path = "/.well-known/openid-configuration";
+  const endpoints = {
+    authorization_endpoint: `${issuer.issuer}/authorize`,
+    token_endpoint: `${issuer.issuer}/token`,
+    jwks_uri: `${issuer.issuer}/keys`,
+  };
+  issuer.answers.set(path, { status: 200, body: { issuer: issuer.issuer, ...endpoints } });
+  const client = clientOf(issuer.issuer, Date.now);
+  const finish = async (claims: object) => {
+    const { flow } = await client.begin("http://127.0.0.1/");
+    const id_token = await issuer.sign({ aud: "us", sub: "7", nonce: flow.nonce, ...claims });
+    const body = { access_token: "a", token_type: "bearer", id_token };
+    issuer.answers.set("/token", { status: 200, body });
+    const answer = new URL(`http://127.0.0.1/?code=c&state=${flow.state}`);
+    return client.finish(answer, flow).then(
+      ({ subject }) => subject,
+      ({ cause }) => problemIn(cause).reason,
+    );
+  };
+  try {
+    expect([await finish({}), await finish({ azp: "us" })]).toEqual(["7", "7"]);
+    expect(await finish({ azp: "them" })).toBe("the ID token was issued to another client (azp)");
+  } finally {
+    await issuer.close();
+  }
+});

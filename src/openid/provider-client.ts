@@ -111,6 +111,10 @@ export function createProviderClient(registration: ProviderRegistration, now: ()
         if (!claims || claims.iat > now() / 1000 + CLOCK_TOLERANCE_SECONDS) {
           throw new Error("the ID token was issued in the future");
         }
+        // The library compares it only where the token names several audiences.
+        if (claims.azp !== undefined && claims.azp !== clientId) {
+          throw new Error("the ID token was issued to another client (azp)");
+        }
         const { userinfo_endpoint: userinfo } = configuration.serverMetadata();
         const more = userinfo
           ? await lib.fetchUserInfo(configuration, tokens.access_token, claims.sub)

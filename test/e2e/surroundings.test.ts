@@ -109,6 +109,25 @@ test("a clock behind the newest record is warned of", async () => {
   );
 });
 
+test("a key file that every user of the machine may read is warned of", async () => {
+  const server = await startServer();
+  const keyFile = join(server.dataDir, "key.json");
+  const isAbout = ({ msg }: Record<string, unknown>) => /may read or write the key file/.test(String(msg));
+  expect(await server.stop()).toBe(0);
+  expect(server.log().filter(isAbout)).toEqual([]);
+  chmodSync(keyFile, 0o604);
+  const open = await startServer({ dataDir: server.dataDir });
+  const [line] = await until(
+    async () => open.log().filter(isAbout),
+    (lines) => lines.length > 0,
+  );
+  expect(line).toMatchObject({
+    level: "warn",
+    keyFile,
+    msg: expect.stringMatching(`: chmod 600 ${keyFile}$`),
+  });
+});
+
 test("--version tells the version", async () => {
   const { code, stdout } = await runCommand(["--version"]);
   expect(code).toBe(0);

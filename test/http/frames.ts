@@ -13,8 +13,9 @@ export function postFrame(path: string, stream = 1): Buffer {
   return headersFrame("POST", path, END_HEADERS, stream);
 }
 
-export function getFrame(path: string, stream = 1): Buffer {
-  return headersFrame("GET", path, END_HEADERS | END_STREAM, stream);
+/** @param more further headers, which may repeat each other */
+export function getFrame(path: string, stream = 1, more: readonly Field[] = []): Buffer {
+  return headersFrame("GET", path, END_HEADERS | END_STREAM, stream, more);
 }
 
 export function dataFrame(text: string, isLast = false): Buffer {
@@ -34,10 +35,18 @@ export function frame(type: number, flags: number, stream: number, content = Buf
   return Buffer.concat([head, content]);
 }
 
-function headersFrame(method: string, path: string, flags: number, stream: number): Buffer {
+type Field = readonly [name: string, value: string];
+
+function headersFrame(
+  method: string,
+  path: string,
+  flags: number,
+  stream: number,
+  more: readonly Field[] = [],
+): Buffer {
   const fields = { ":method": method, ":scheme": "http", ":path": path, ":authority": "a" };
   // Literal fields without indexing: a zero, then name and value with their lengths.
-  const block = Object.entries(fields).flatMap(([name, value]) => [
+  const block = [...Object.entries(fields), ...more].flatMap(([name, value]) => [
     Buffer.from([0]),
     literal(name),
     literal(value),

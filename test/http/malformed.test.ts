@@ -54,8 +54,6 @@ describe("on HTTP/1", () => {
       "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
     ["no host", "GET / HTTP/1.1\r\n\r\n"],
-    ["two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"],
-    ["one host twice", "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\nhOsT: a\r\n\r\n"],
     ["another host in the target", "GET http://b/count HTTP/1.1\r\nHost: a\r\n\r\n"],
     ["a user in the target", "GET http://a@a/count HTTP/1.1\r\nHost: a\r\n\r\n"],
     ["a target of another scheme", "GET ftp://a/count HTTP/1.1\r\nHost: a\r\n\r\n"],
@@ -68,6 +66,19 @@ describe("on HTTP/1", () => {
     expect(text).toMatch(/\r\ncontent-type: application\/json\r\n/i);
     expect(text).toMatch(/\r\nconnection: close\r\n/i);
     expect(refusalIn(text)).toEqual(MALFORMED);
+  });
+
+  test.each([
+    ["two hosts", "Host", "Host: b"],
+    ["one host twice", "Host", "X: b\r\nhOsT: a"],
+    ["two authorizations", "Authorization", "Authorization: Bearer a\r\nAuthorization: Bearer b"],
+    ["two idempotency keys", "Idempotency-Key", "idempotency-key: a\r\nX: b\r\nIdempotency-Key: a"],
+  ])("%s are answered 400 with the name of the header, and the connection closed", async (_, name, lines) => {
+    const text = await answerTo(`GET /count HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`);
+    expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(text).toMatch(/\r\nconnection: close\r\n/i);
+    const [code, message, ...rest] = MALFORMED;
+    expect(refusalIn(text)).toEqual([code, `${message}: it has more than one header ${name}`, ...rest]);
   });
 
   test("a target in absolute form is that of its path", async () => {
@@ -165,6 +176,16 @@ describe("on HTTP/1", () => {
 });
 
 describe("on HTTP/2", () => {
+  test.each(["Authorization", "Idempotency-Key"])("a second header %s is refused", async (name) => {
+    const client = await connectRaw(echo.port);
+    const field = name.toLowerCase();
+    const more = [field, "x", field].map((each) => [each, "a"] as const);
+    client.send(Buffer.concat([GREETING, getFrame("/count", 1, more)]));
+    await client.until(`it has more than one header ${name}`);
+    client.socket.destroy();
+    await client.closed;
+  });
+
   test("half a preface is no request", async () => {
     const client = await connectRaw(echo.port);
     client.socket.end(PREFACE.subarray(0, 12));

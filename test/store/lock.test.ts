@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
 import { builderOf } from "../../src/store/query-builder.ts";
@@ -99,6 +99,19 @@ describe("the lock of a data folder", () => {
     lockFolder(folder)?.release();
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     expect(readdirSync(folder)).toEqual(["server.lock"]);
+  });
+
+  test("has a file for its owner alone, also where an earlier release made it", () => {
+    const folder = temporaryFolder();
+    const [file, journal] = [join(folder, "server.lock"), join(folder, "server.lock-journal")];
+    const modes = () => [file, journal].map((each) => statSync(each).mode & 0o777);
+    const first = lockFolder(folder);
+    expect(modes()).toEqual([0o600, 0o600]);
+    first?.release();
+    chmodSync(file, 0o644);
+    const again = lockFolder(folder);
+    expect(modes()).toEqual([0o600, 0o600]);
+    again?.release();
   });
 
   test("of another folder is another lock", () => {

@@ -1,8 +1,8 @@
 import { X509Certificate } from "node:crypto";
-import { readFileSync, statfsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { type Config, ConfigError, keyFileOf } from "../../config/config.ts";
 import { diskFloorBytesOf } from "../../config/maintenance-settings.ts";
-import { readSecrets } from "../../key-file.ts";
+import { isOpenToAll, readSecrets } from "../../key-file.ts";
 import { keysFrom } from "../../keys.ts";
 import { createLog } from "../../log.ts";
 import { diskProblem } from "../../machine-checks.ts";
@@ -58,14 +58,13 @@ export function checkKeys(config: Config): {
   readonly ids: readonly string[] | undefined;
 } {
   const file = keyFileOf(config);
-  const found = statSync(file, { throwIfNoEntry: false });
   const restore =
     "put back the key file that was kept apart from the backups: without it no secret can be read";
-  if (!found) return { findings: [wrong("keys", `there is no key file ${file}`, restore)], ids: undefined };
+  if (!existsSync(file))
+    return { findings: [wrong("keys", `there is no key file ${file}`, restore)], ids: undefined };
   try {
     const { ids } = keysFrom(...readSecrets(file));
-    const isOpen = (found.mode & 0o007) !== 0;
-    const findings = isOpen
+    const findings = isOpenToAll(file)
       ? [wrong("keys", `every user of this machine may read or write ${file}`, `chmod 600 ${file}`)]
       : [ok("keys", `${file} holds ${ids.length} ${ids.length === 1 ? "key" : "keys"}`)];
     return { findings, ids };

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { Http1Request } from "../body/request-body.ts";
 import {
   HEADERS_TOO_SLOW,
+  headerRepeated,
   headersTooLarge,
   MALFORMED,
   NO_TUNNEL,
@@ -11,7 +12,7 @@ import {
   UNKNOWN_CODING,
   UNKNOWN_EXPECTATION,
 } from "../dispatch/rejected-request.ts";
-import { hasValidTarget, takeOriginForm } from "../dispatch/request-target.ts";
+import { hasValidTarget, repeatedHeader, takeOriginForm } from "../dispatch/request-target.ts";
 import { destroyWithin } from "./close-connection.ts";
 import type { Connection } from "./connections.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
@@ -102,6 +103,8 @@ function problemOf(req: Http1Request): RejectedRequest | undefined {
   // Node leaves every coding but the last, which is chunked, for others to decode (RFC 9112, section 6.1).
   const coding = req.headers["transfer-encoding"]?.toLowerCase() ?? "chunked";
   if (coding !== "chunked") return UNKNOWN_CODING;
+  const repeated = repeatedHeader(req);
+  if (repeated !== undefined) return headerRepeated(repeated);
   return hasValidTarget(req) ? undefined : MALFORMED;
 }
 

@@ -6,6 +6,7 @@ import http2, {
 import { observeHttp2Body } from "../body/request-body.ts";
 import {
   BODY_TOO_SLOW,
+  headerRepeated,
   headersTooLarge,
   MALFORMED,
   NO_TUNNEL,
@@ -13,7 +14,7 @@ import {
   reject,
   UNKNOWN_EXPECTATION,
 } from "../dispatch/rejected-request.ts";
-import { hasValidTarget } from "../dispatch/request-target.ts";
+import { hasValidTarget, repeatedHeader } from "../dispatch/request-target.ts";
 import type { Connection } from "./connections.ts";
 import { suppressWrites } from "./node-internals.ts";
 import type { ProtocolServer, ServerContext } from "./server-context.ts";
@@ -93,6 +94,8 @@ export function createHttp2Server(context: ServerContext): ProtocolServer {
     // Node enforces the limit only once clients have acknowledged it.
     const bytes = req.rawHeaders.reduce((sum, text) => sum + text.length + HEADER_OVERHEAD / 2, 0);
     if (bytes > limits.maxHeaderBytes) return headersTooLarge(limits.maxHeaderBytes);
+    const repeated = repeatedHeader(req);
+    if (repeated !== undefined) return headerRepeated(repeated);
     return hasValidTarget(req) ? undefined : MALFORMED;
   };
 

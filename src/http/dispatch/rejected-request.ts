@@ -53,6 +53,12 @@ export const NO_TUNNEL: RejectedRequest = {
   allow: "POST",
 };
 
+/** @param name a header of which a request may have only one */
+export function headerRepeated(name: string): RejectedRequest {
+  const message = `malformed HTTP request: it has more than one header ${name}`;
+  return { status: 400, error: writeConnectError(ErrorReason.BODY_MALFORMED, message) };
+}
+
 export function headersTooLarge(limitBytes: number): RejectedRequest {
   const metadata = { limit_bytes: String(limitBytes) };
   return {

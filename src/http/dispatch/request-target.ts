@@ -11,16 +11,16 @@ let validAuthority: string | undefined;
 
 /**
  * Returns whether the host and the path of a request form a valid URL, on which
- * handlers rely. A request that names two hosts is invalid: a proxy in front of
- * the server may have used the other host (RFC 9112, section 3.2; RFC 9113,
- * section 8.3.1). HTTP/1.0 may omit the host, as simple health probes do; such a
- * request gets `localhost`.
+ * handlers rely. A request whose target names another host than its headers is
+ * invalid: a proxy in front of the server may have used the other host (RFC 9112,
+ * section 3.2; RFC 9113, section 8.3.1). HTTP/1.0 may omit the host, as simple
+ * health probes do; such a request gets `localhost`.
  */
 export function hasValidTarget(req: HttpRequest): boolean {
   if (req.httpVersion === "1.0") req.headers.host ??= "localhost";
   const { host } = req.headers;
   const authority = "authority" in req ? req.authority : host;
-  if (!authority || (host !== undefined && !isSameHost(host, authority)) || namesTwoHosts(req)) return false;
+  if (!authority || (host !== undefined && !isSameHost(host, authority))) return false;
   if (isAbsolute(req.url ?? "")) return false;
   const isPlain = PLAIN_PATH.test(req.url ?? "");
   if (isPlain && authority === validAuthority) return true;
@@ -51,12 +51,23 @@ function isSameHost(one: string, other: string): boolean {
   return one === other || one.toLowerCase() === other.toLowerCase();
 }
 
-/** Node uses the first host that it finds, and ignores any other. */
-function namesTwoHosts({ rawHeaders }: HttpRequest): boolean {
-  let count = 0;
+/** Headers of which a request may have only one, by their names in lower case. */
+const SINGLE_HEADERS: ReadonlyMap<string, string> = new Map(
+  ["Host", "Authorization", "Idempotency-Key"].map((name) => [name.toLowerCase(), name]),
+);
+
+/**
+ * Returns the first header that a request repeats although it may have only one; undefined if there is none. Node uses
+ * the first host and the first authorization and joins idempotency keys, but a proxy in front of the server may have
+ * used another one.
+ */
+export function repeatedHeader({ rawHeaders }: HttpRequest): string | undefined {
+  const seen = new Set<string>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at];
-    if (name?.length === 4 && name.toLowerCase() === "host") count++;
+    const single = SINGLE_HEADERS.get(rawHeaders[at]?.toLowerCase() ?? "");
+    if (single === undefined) continue;
+    if (seen.has(single)) return single;
+    seen.add(single);
   }
-  return count > 1;
+  return undefined;
 }

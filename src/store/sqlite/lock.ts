@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { DATABASE_FILE } from "./open.ts";
@@ -51,6 +51,7 @@ export function lockFile(file: string): FolderLock | undefined {
   // A database file, because its locks are the portable ones.
   const lock = new Database(file, { timeout: 0 });
   try {
+    restrictMode(file);
     lock.pragma("journal_mode = DELETE");
     lock.exec("begin exclusive");
   } catch (error) {
@@ -59,6 +60,15 @@ export function lockFile(file: string): FolderLock | undefined {
     throw error;
   }
   return { release: () => lock.close() };
+}
+
+/** Lets only its owner open a file: others who may read it could lock it, and no server would start. */
+function restrictMode(file: string): void {
+  try {
+    chmodSync(file, 0o600);
+  } catch {
+    // The engine reports, better, why a file cannot be used, and some can be whose mode cannot be changed.
+  }
 }
 
 /** Returns whether another process has the database open: each one holds a shared lock on it meanwhile. */
