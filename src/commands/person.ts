@@ -1,4 +1,4 @@
-import { isReadableName } from "../domain/deceptive-text.ts";
+import { isReadableName } from "../domain/text/deceptive-text.ts";
 import { StartError } from "./start-error.ts";
 
 /** The minimum form of an email address; it does not ensure that mail arrives. */

@@ -8,9 +8,9 @@ import {
   AgentInputReceipt as Receipt,
 } from "#gen/service/v1/agent_pb.js";
 import type { SendToAgentExecutionRequest } from "#gen/service/v1/agent_service_pb.js";
-import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { type DomainError, permissionDenied, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
+import { requireNoDeceptiveText } from "../text/deceptive-text.ts";
 
 /** Facts about a message that the server adds. */
 export interface MessageFacts {

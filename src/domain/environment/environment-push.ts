@@ -1,11 +1,11 @@
 import type { Environment, EnvironmentInitializer } from "#gen/service/v1/environment_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { DomainError, limitReached, valueUnusable } from "../error.ts";
 import { isWithheld } from "../policy/work-secrets.ts";
 import { sourceOfPage } from "../source/context-url.ts";
 import { branchNameProblem } from "../source/git-branch-name.ts";
 import { repositoryIdentity } from "../source/repository-identity.ts";
+import { requireNoDeceptiveText } from "../text/deceptive-text.ts";
 
 /** The source of the default names of a push: an agent run, or else the environment. */
 export interface PushOrigin {

@@ -9,8 +9,8 @@ import {
   EnvironmentSpecSchema,
 } from "#gen/service/v1/environment_pb.js";
 import { pendingDeletion, phaseUnsuitable, valueUnusable } from "../error.ts";
-import { fold } from "../fold.ts";
 import type { CreationContext } from "../project/project.ts";
+import { fold } from "../text/fold.ts";
 
 /** The values for a new environment from a request and the project that it names. */
 export interface EnvironmentTemplate {

@@ -11,8 +11,8 @@ import type {
   UpdateSecurityPolicyRequest,
 } from "#gen/service/v1/security_service_pb.js";
 import { DomainError, inUse } from "../error.ts";
-import { fold } from "../fold.ts";
 import { setAnnotations } from "../identity/annotation/annotations.ts";
+import { fold } from "../text/fold.ts";
 
 /**
  * Values of a new security policy that the request does not contain; `now` in milliseconds since

@@ -17,10 +17,10 @@ import {
 } from "#gen/service/v1/project_pb.js";
 import type { CreateProjectRequest, UpdateProjectRequest } from "#gen/service/v1/project_service_pb.js";
 import { initializerMissing, pendingDeletion, valueUnusable } from "../error.ts";
-import { fold } from "../fold.ts";
 import { requireNotWithheld } from "../policy/work-secrets.ts";
 import { sourceOfPage } from "../source/context-url.ts";
 import { remoteForms, repositoryName } from "../source/remote.ts";
+import { fold } from "../text/fold.ts";
 
 /** Maximum length of a project name in characters (contract, ProjectMetadata.name). */
 const NAME_MAX_CHARACTERS = 80;

@@ -10,7 +10,7 @@ import {
   plan,
 } from "@bufbuild/cel";
 import { valueUnusable } from "../error.ts";
-import { compilePattern } from "../text-pattern.ts";
+import { compilePattern } from "../text/text-pattern.ts";
 import { CriteriaProblem, typeOfCriteria } from "./criteria-type.ts";
 
 /** Maximum length of an expression (contract). */

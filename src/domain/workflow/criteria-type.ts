@@ -1,6 +1,6 @@
 import type { CelEnv, CelType, parse } from "@bufbuild/cel";
 import { CelScalar, listType } from "@bufbuild/cel";
-import { compilePattern, MAX_INSTRUCTIONS } from "../text-pattern.ts";
+import { compilePattern, MAX_INSTRUCTIONS } from "../text/text-pattern.ts";
 
 type Expression = ReturnType<typeof parse>["expr"];
 type Call = Extract<Expression["exprKind"], { case: "callExpr" }>["value"];

@@ -9,7 +9,7 @@ import type {
   WorkflowStep_Report_OutputSpec,
 } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../error.ts";
-import { compilePattern } from "../text-pattern.ts";
+import { compilePattern } from "../text/text-pattern.ts";
 import { type CriteriaValue, checkCriteria, meetsCriteria } from "./acceptance-criteria.ts";
 
 /** Maximum length of the text of an output (contract, OutputValue). */

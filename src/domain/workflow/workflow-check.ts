@@ -5,10 +5,10 @@ import type {
   WorkflowTrigger_PullRequest,
   WorkflowTriggerContext,
 } from "#gen/service/v1/workflow_pb.js";
-import { requireNoDeceptiveText } from "../deceptive-text.ts";
 import { valueUnusable } from "../error.ts";
 import { requireValidSchedule } from "../project/schedule.ts";
 import { isClonable } from "../source/remote.ts";
+import { requireNoDeceptiveText } from "../text/deceptive-text.ts";
 import { checkOutputSpecs } from "./report-output.ts";
 
 /**

@@ -15,10 +15,10 @@ import {
 } from "#gen/service/v1/workflow_service_pb.js";
 import { pendingDeletion, permissionDenied } from "../error.ts";
 import { maskedPaths } from "../field-mask.ts";
-import { fold } from "../fold.ts";
 import { setAnnotations } from "../identity/annotation/annotations.ts";
 import type { Caller } from "../identity/caller.ts";
 import { upcomingInstants } from "../project/schedule.ts";
+import { fold } from "../text/fold.ts";
 
 /** Values of a new workflow that the request does not contain. */
 export interface WorkflowCreationContext {

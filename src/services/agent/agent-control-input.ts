@@ -15,10 +15,10 @@ import {
 } from "../../domain/agent/agent-queue.ts";
 import { goalAfterControl } from "../../domain/agent/goal/agent-goal.ts";
 import { addGoalTime, newGoalUse } from "../../domain/agent/goal/agent-goal-use.ts";
-import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
 import { notFound } from "../../domain/error.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireGoalsAllowed } from "../../domain/policy/agent-policy.ts";
+import { requireNoDeceptiveText } from "../../domain/text/deceptive-text.ts";
 import { type StoredAgentExecution, updateAgentExecution } from "../../store/agent/agent-execution.ts";
 import { findInput, type InputTurn, setInputDeleted } from "../../store/agent/agent-input.ts";
 import { setProgress } from "../../store/agent/agent-progress.ts";

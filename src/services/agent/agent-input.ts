@@ -23,10 +23,10 @@ import {
   senderUnknown,
 } from "../../domain/agent/agent-input.ts";
 import { requireQueueRevision, requireQueueSpace } from "../../domain/agent/agent-queue.ts";
-import { requireNoDeceptiveText } from "../../domain/deceptive-text.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { requireAgentSettingsAllowed, requireModeAllowed } from "../../domain/policy/agent-policy.ts";
 import { isSameSubject, uniqueSubjects } from "../../domain/source/source-trust.ts";
+import { requireNoDeceptiveText } from "../../domain/text/deceptive-text.ts";
 import { findAgent } from "../../store/agent/agent.ts";
 import {
   agentExecutionFacts,

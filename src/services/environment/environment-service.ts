@@ -41,9 +41,9 @@ import { environmentOrder } from "../../domain/environment/environment-order.ts"
 import { requireTimeoutAllowed } from "../../domain/environment/environment-policy.ts";
 import { updatedEnvironment } from "../../domain/environment/environment-update.ts";
 import { notFound } from "../../domain/error.ts";
-import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { requireTimestampInRange, roundedUpMs } from "../../domain/timestamp-range.ts";
 import {
   findEnvironment,

@@ -4,9 +4,9 @@ import {
   ListMembersRequest_FilterSchema,
   ListMembersRequest_SortSchema,
 } from "#gen/service/v1/organization_service_pb.js";
-import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { memberMessage, memberOrder, requestedStatuses } from "../../domain/identity/member.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { countMatchingMembers, findMemberPage } from "../../store/identity/member-list.ts";
 import type { ServiceDependencies } from "../call/dependencies.ts";
 import { listPage } from "../call/page.ts";

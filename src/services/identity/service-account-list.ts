@@ -4,9 +4,9 @@ import {
   ListServiceAccountsRequest_FilterSchema,
   type ListServiceAccountTokensRequest,
 } from "#gen/service/v1/service_account_service_pb.js";
-import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import type { Grant } from "../../domain/identity/permissions.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { findServiceAccountPage } from "../../store/identity/service-account.ts";
 import {
   findServiceAccountTokenPage,

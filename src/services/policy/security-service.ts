@@ -12,7 +12,6 @@ import {
   type UpdateSecurityPolicyRequest,
 } from "#gen/service/v1/security_service_pb.js";
 import { notFound } from "../../domain/error.ts";
-import { fold } from "../../domain/fold.ts";
 import { requireAnnotationsKnown } from "../../domain/identity/annotation/annotations.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import {
@@ -22,6 +21,7 @@ import {
   type SecurityPolicyUse,
   updatedSecurityPolicy,
 } from "../../domain/policy/security-policy.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { ANNOTATIONS_LEVEL, mayStore } from "../../store/feature-level.ts";
 import { findPolicies } from "../../store/policy/organization-policies.ts";
 import {

@@ -6,9 +6,9 @@ import {
   ListProjectsRequest_FilterSchema,
 } from "#gen/service/v1/project_service_pb.js";
 import { notFound } from "../../domain/error.ts";
-import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
 import { projectOrder } from "../../domain/project/project-order.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { findProject } from "../../store/project/project.ts";
 import type { ProjectFilter } from "../../store/project/project-filter.ts";
 import { findProjectPage } from "../../store/project/project-list.ts";

@@ -26,8 +26,8 @@ import type {
   UpdateWorkflowRequest,
 } from "#gen/service/v1/workflow_service_pb.js";
 import { ListWorkflowsRequest_FilterSchema } from "#gen/service/v1/workflow_service_pb.js";
-import { fold } from "../../domain/fold.ts";
 import type { Caller } from "../../domain/identity/caller.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { requireTimestampInRange, roundedUpMs } from "../../domain/timestamp-range.ts";
 import { deletedWorkflow, withWebhookUrl } from "../../domain/workflow/workflow.ts";
 import { workflowOrder } from "../../domain/workflow/workflow-order.ts";

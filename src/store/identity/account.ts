@@ -1,5 +1,5 @@
-import { fold } from "../../domain/fold.ts";
 import { mailboxOf } from "../../domain/identity/account.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, WriteTransaction } from "../store.ts";

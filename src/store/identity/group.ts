@@ -1,7 +1,7 @@
 import { type Group, GroupSchema } from "#gen/service/v1/group_pb.js";
-import { fold } from "../../domain/fold.ts";
 import { hasSameAnnotations } from "../../domain/identity/annotation/annotations.ts";
 import { type ListedRow, type PagePosition, positionById } from "../../domain/page.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { checkDeadline } from "../expressions.ts";
 import { firstRows, type RowOrder } from "../first-rows.ts";
 import { fromBody, toBody } from "../json.ts";

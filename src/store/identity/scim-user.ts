@@ -1,5 +1,5 @@
-import { fold } from "../../domain/fold.ts";
 import type { ScimUser } from "../../domain/identity/scim/scim-user.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { contains } from "../expressions.ts";
 import { builderOf } from "../query-builder.ts";
 import type { Reader, Scope } from "../store.ts";

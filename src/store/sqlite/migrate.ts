@@ -1,7 +1,7 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
-import { fold } from "../../domain/fold.ts";
 import { repositoryOfPage } from "../../domain/project/project.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { NewerData, OlderData } from "../feature-level.ts";
 import { countingProgress, type FillProgress, ROWS_PER_PORTION, type RowFill } from "../row-fill.ts";
 import { storedKey } from "../workflow/workflow-trigger-event.ts";

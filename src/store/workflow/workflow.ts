@@ -1,5 +1,5 @@
 import { type Workflow, WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
-import { fold } from "../../domain/fold.ts";
+import { fold } from "../../domain/text/fold.ts";
 import { workflowSearchText } from "../../domain/workflow/workflow.ts";
 import { bytesOf } from "../expressions.ts";
 import { removeRoleAssignmentsOn } from "../identity/role-assignment.ts";

@@ -14,8 +14,8 @@ import {
   ListWorkflowsRequest_SortField as SortField,
   WorkflowService as WorkflowContract,
 } from "#gen/service/v1/workflow_service_pb.js";
-import { fold } from "../../../src/domain/fold.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
+import { fold } from "../../../src/domain/text/fold.ts";
 import { WorkflowService } from "../../../src/services/workflow/workflow-service.ts";
 import { SYSTEM } from "../../../src/store/store.ts";
 import { removeWorkflow, setLastCompletion, updateWorkflow } from "../../../src/store/workflow/workflow.ts";

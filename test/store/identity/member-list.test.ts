@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "@jest/globals";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { UserStatus } from "#gen/service/v1/user_pb.js";
-import { fold } from "../../../src/domain/fold.ts";
 import type { MemberOrder } from "../../../src/domain/identity/member.ts";
+import { fold } from "../../../src/domain/text/fold.ts";
 import { updateAccountBlock } from "../../../src/store/access/account-block.ts";
 import { insertAccount } from "../../../src/store/identity/account.ts";
 import { findMember, insertMember, updateMember } from "../../../src/store/identity/member.ts";

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "@jest/globals";
 import { type Project, ProjectSchema } from "#gen/service/v1/project_pb.js";
-import { fold } from "../../../src/domain/fold.ts";
 import type { Caller } from "../../../src/domain/identity/caller.ts";
 import type { PagePosition } from "../../../src/domain/page.ts";
+import { fold } from "../../../src/domain/text/fold.ts";
 import { insertProject } from "../../../src/store/project/project.ts";
 import { findProjectPage } from "../../../src/store/project/project-list.ts";
 import { SYSTEM } from "../../../src/store/store.ts";

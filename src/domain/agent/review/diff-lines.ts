@@ -1,5 +1,5 @@
 import { AgentReviewComment_Side as Side } from "#gen/service/v1/agent_review_pb.js";
-import { withoutDeceptiveText } from "../../deceptive-text.ts";
+import { withoutDeceptiveText } from "../../text/deceptive-text.ts";
 
 /** Maximum number of characters of a line that are kept and compared (contract, AgentReviewComment.Quote). */
 const MAX_LINE_CHARACTERS = 160;

@@ -4,7 +4,7 @@ import {
   AgentReviewComment_Side as Side,
   AgentReviewComment_State as State,
 } from "#gen/service/v1/agent_review_pb.js";
-import { withEscapes } from "../../deceptive-text.ts";
+import { withEscapes } from "../../text/deceptive-text.ts";
 
 /** Maximum length of one text for an agent in characters (contract, UserInputBlock.TextInput). */
 const MAX_TEXT_CHARACTERS = 100_000;

@@ -10,9 +10,9 @@ import {
   AgentReviewComment_QuoteSchema as QuoteSchema,
 } from "#gen/service/v1/agent_review_pb.js";
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { requireNoDeceptiveText } from "../../deceptive-text.ts";
 import { diffBaseOf } from "../../environment/environment-changes.ts";
 import { DomainError, limitReached, phaseUnsuitable, valueUnusable } from "../../error.ts";
+import { requireNoDeceptiveText } from "../../text/deceptive-text.ts";
 import { isOnPresentDiff, type PresentDiffs, quoteOf } from "./comment-place.ts";
 import { keptLine, sideOf } from "./diff-lines.ts";
 

@@ -1,6 +1,6 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { isReadableName } from "../../deceptive-text.ts";
 import { DomainError, valueUnusable } from "../../error.ts";
+import { isReadableName } from "../../text/deceptive-text.ts";
 
 /** A JSON object of a request, whose attributes are found without regard to letter case (RFC 7643, 2.1). */
 export type Attributes = ReadonlyMap<string, unknown>;

@@ -1,5 +1,5 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { withoutDeceptiveText } from "../../deceptive-text.ts";
+import { withoutDeceptiveText } from "../../text/deceptive-text.ts";
 
 /** A rule that gives those who have a claim a role; the first that fits decides. */
 export interface RoleRule {

@@ -16,10 +16,10 @@ import {
   type WorkflowStep_Approval,
 } from "#gen/service/v1/workflow_pb.js";
 import { type ApprovalContent, approvalContent } from "../../approval/approval.ts";
-import { withoutDeceptiveText } from "../../deceptive-text.ts";
 import { phaseUnsuitable } from "../../error.ts";
 import { STEP_DECIDERS } from "../../policy/approval-policy.ts";
 import type { Policies } from "../../policy/policies.ts";
+import { withoutDeceptiveText } from "../../text/deceptive-text.ts";
 import { pullRequestAt } from "./step-push.ts";
 import { phaseOf } from "./workflow-action.ts";
 import { transitionedAction } from "./workflow-action-transitions.ts";

@@ -10,7 +10,7 @@ import {
   WorkflowExecutionSchema,
   type WorkflowExecutionTrigger,
 } from "#gen/service/v1/workflow_pb.js";
-import { fold } from "../../fold.ts";
+import { fold } from "../../text/fold.ts";
 import type { TraceParent } from "../../trace/trace-context.ts";
 import { addFailures, addWarnings } from "./workflow-error.ts";
 import { type ExecutionEvent, isFinalExecution, transitionExecution } from "./workflow-transitions.ts";

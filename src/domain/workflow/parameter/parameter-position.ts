@@ -7,8 +7,8 @@ import {
   WorkflowTriggerContext_AgentSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../../error.ts";
-import type { MessageText } from "../../message-texts.ts";
 import { branchNameProblem } from "../../source/git-branch-name.ts";
+import type { MessageText } from "../../text/message-texts.ts";
 import { hasParameterExpression, parameterExpressions, replaceExpressions } from "./parameter-expression.ts";
 import { withReferences } from "./parameter-reference.ts";
 

@@ -10,7 +10,7 @@ import {
   WorkflowTriggerSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../../error.ts";
-import { rewriteTexts, type VisitText, withRewrittenTexts } from "../../message-texts.ts";
+import { rewriteTexts, type VisitText, withRewrittenTexts } from "../../text/message-texts.ts";
 import { checkText, keysOfText, renderText, requireNoExpressions } from "./parameter-position.ts";
 import { parameterVariable } from "./parameter-reference.ts";
 

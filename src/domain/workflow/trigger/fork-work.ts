@@ -18,9 +18,9 @@ import type {
   WorkflowTrigger,
 } from "#gen/service/v1/workflow_pb.js";
 import { type ApprovalContent, approvalContent } from "../../approval/approval.ts";
-import { withoutDeceptiveText } from "../../deceptive-text.ts";
 import { phaseUnsuitable } from "../../error.ts";
 import { deciders } from "../../policy/approval-deciders.ts";
+import { withoutDeceptiveText } from "../../text/deceptive-text.ts";
 import { workflowError } from "../execution/workflow-error.ts";
 
 /** Returns whether a pull request comes from a fork; true also if its origin is unknown. */

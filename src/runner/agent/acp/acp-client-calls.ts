@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import type { CreateTerminalRequest, WriteTextFileRequest } from "@agentclientprotocol/sdk";
 import { AgentOutputBlock_ToolCall_Kind as ToolKind } from "#gen/service/v1/agent_pb.js";
-import { withEscapes } from "../../../domain/deceptive-text.ts";
 import type { Secrets } from "../../../domain/secrets.ts";
+import { withEscapes } from "../../../domain/text/deceptive-text.ts";
 import type { ToolCall } from "../agent-block.ts";
 import { startOf } from "./acp-permissions.ts";
 

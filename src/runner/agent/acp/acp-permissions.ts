@@ -5,8 +5,8 @@ import type {
   RequestPermissionOutcome,
 } from "@agentclientprotocol/sdk";
 import { ApprovalOption_Kind as OptionKind } from "#gen/service/v1/approval_pb.js";
-import { withEscapes } from "../../../domain/deceptive-text.ts";
 import type { Secrets } from "../../../domain/secrets.ts";
+import { withEscapes } from "../../../domain/text/deceptive-text.ts";
 import type { ToolCall } from "../agent-block.ts";
 import { type ApprovalAnswer, type ApprovalRequest, MAX_INPUT_CHARACTERS } from "../approval-requests.ts";
 

@@ -20,7 +20,6 @@ import {
 } from "#gen/service/v1/group_service_pb.js";
 import { Principal, type Subject } from "#gen/service/v1/identity_pb.js";
 import { notFound } from "../../../domain/error.ts";
-import { fold } from "../../../domain/fold.ts";
 import {
   hasSameAnnotations,
   requireAnnotationsKnown,
@@ -36,6 +35,7 @@ import {
   requireRoomForMember,
   updatedGroup,
 } from "../../../domain/identity/group/group.ts";
+import { fold } from "../../../domain/text/fold.ts";
 import { ANNOTATIONS_LEVEL, GROUPS_LEVEL, mayStore } from "../../../store/feature-level.ts";
 import {
   countGroups,

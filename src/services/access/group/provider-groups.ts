@@ -1,11 +1,11 @@
 import { Principal } from "#gen/service/v1/identity_pb.js";
-import { fold } from "../../../domain/fold.ts";
 import {
   isGroupName,
   MAX_GROUP_MEMBERS,
   MAX_GROUPS,
   newGroup,
 } from "../../../domain/identity/group/group.ts";
+import { fold } from "../../../domain/text/fold.ts";
 import { GROUPS_LEVEL, mayStore } from "../../../store/feature-level.ts";
 import { countGroups, type FoundGroup, findGroupByName, insertGroup } from "../../../store/identity/group.ts";
 import {

@@ -16,7 +16,6 @@ import type {
   PushEnvironmentBranchRequest,
 } from "#gen/service/v1/environment_service_pb.js";
 import type { FollowedPullRequest } from "#gen/service/v1/pull_request_pb.js";
-import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import {
   isMadeFrom,
   proposedBody,
@@ -27,6 +26,7 @@ import {
   requirePushable,
 } from "../../../domain/environment/environment-push.ts";
 import { notFound } from "../../../domain/error.ts";
+import { requireNoDeceptiveText } from "../../../domain/text/deceptive-text.ts";
 import { findEnvironment } from "../../../store/environment/environment.ts";
 import { recordPush } from "../../../store/environment/environment-push.ts";
 import { callerOf, requireOwnership, writeAsCaller, writePartAsCaller } from "../../call/call.ts";

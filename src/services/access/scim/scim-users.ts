@@ -1,6 +1,5 @@
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
 import { notFound } from "../../../domain/error.ts";
-import { fold } from "../../../domain/fold.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { patchChanges, type ScimFilter } from "../../../domain/identity/scim/scim-json.ts";
 import {
@@ -11,6 +10,7 @@ import {
   type ScimUserValues,
   scimUserValues,
 } from "../../../domain/identity/scim/scim-user.ts";
+import { fold } from "../../../domain/text/fold.ts";
 import {
   findAccount,
   findAccountByEmail,

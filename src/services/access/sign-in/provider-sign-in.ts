@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Principal, SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { OrganizationRole } from "#gen/service/v1/organization_pb.js";
-import { fold } from "../../../domain/fold.ts";
 import { mailboxOf } from "../../../domain/identity/account.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import { isAddressOf } from "../../../domain/identity/scim/scim-user.ts";
@@ -22,6 +21,7 @@ import {
   requireMaySignIn,
   startsBefore,
 } from "../../../domain/identity/sign-in/provider-session.ts";
+import { fold } from "../../../domain/text/fold.ts";
 import {
   findAccount,
   findAccountByEmail,

@@ -14,11 +14,11 @@ import {
   isPending,
   type RequestedApproval,
 } from "../../../domain/approval/approval.ts";
-import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost } from "../../../domain/error.ts";
 import { type ApprovalRuling, ApprovalEffect as Effect } from "../../../domain/policy/approval-policy.ts";
 import { rulingOnDescent } from "../../../domain/policy/descent-ruling.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
+import { requireNoDeceptiveText } from "../../../domain/text/deceptive-text.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";
 import {
   digestOf,

@@ -12,11 +12,11 @@ import {
   WorkflowExecutionActionSchema,
 } from "#gen/service/v1/workflow_pb.js";
 import { promptOfStep, requireStepRunning, stepIndexOf, stepKey } from "../../../domain/agent/step-agent.ts";
-import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost, notFound } from "../../../domain/error.ts";
 import { requireExecutor } from "../../../domain/identity/executor.ts";
 import { requireAgentAllowed, requireAgentSettingsAllowed } from "../../../domain/policy/agent-policy.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
+import { requireNoDeceptiveText } from "../../../domain/text/deceptive-text.ts";
 import { stepSpanId, under } from "../../../domain/trace/trace-context.ts";
 import { phaseOf, stepsOf } from "../../../domain/workflow/execution/workflow-action.ts";
 import { isFinalAction } from "../../../domain/workflow/execution/workflow-transitions.ts";

@@ -10,7 +10,6 @@ import type { StartAgentRequest } from "#gen/service/v1/agent_service_pb.js";
 import { canAsk } from "../../../domain/agent/agent.ts";
 import { requireMayStartSubagents } from "../../../domain/agent/agent-execution.ts";
 import { subagentOf, tokenOfNoAgent } from "../../../domain/agent/subagent/subagent-request.ts";
-import { requireNoDeceptiveText } from "../../../domain/deceptive-text.ts";
 import { leaseLost, notFound } from "../../../domain/error.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
 import {
@@ -20,6 +19,7 @@ import {
 } from "../../../domain/policy/agent-policy.ts";
 import { requireNothingAsked } from "../../../domain/policy/approval-policy.ts";
 import { requireWorkKind } from "../../../domain/runner/lease.ts";
+import { requireNoDeceptiveText } from "../../../domain/text/deceptive-text.ts";
 import { spanIdOf, under } from "../../../domain/trace/trace-context.ts";
 import { findAgent } from "../../../store/agent/agent.ts";
 import { findAgentExecution, type StoredAgentExecution } from "../../../store/agent/agent-execution.ts";

@@ -8,8 +8,8 @@ import {
   ListWorkflowExecutionsRequest_FilterSchema,
 } from "#gen/service/v1/workflow_service_pb.js";
 import { notFound } from "../../../domain/error.ts";
-import { fold } from "../../../domain/fold.ts";
 import type { Caller } from "../../../domain/identity/caller.ts";
+import { fold } from "../../../domain/text/fold.ts";
 import { withSteps } from "../../../domain/workflow/execution/workflow-action.ts";
 import { executionOrder } from "../../../domain/workflow/workflow-order.ts";
 import { findAction } from "../../../store/workflow/workflow-action.ts";

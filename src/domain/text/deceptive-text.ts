@@ -1,5 +1,5 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { DomainError } from "./error.ts";
+import { DomainError } from "../error.ts";
 
 /**
  * Characters that make a text read differently from how it is written: the overrides U+202D and

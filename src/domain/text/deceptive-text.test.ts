@@ -1,6 +1,6 @@
 import { describe, expect, test } from "@jest/globals";
+import { DomainError } from "../error.ts";
 import { requireNoDeceptiveText } from "./deceptive-text.ts";
-import { DomainError } from "./error.ts";
 
 /**
  * Returns the cleaned text that the error of a prompt carries; undefined for a prompt that is
