@@ -159,8 +159,11 @@ describe("an invite", () => {
       harbour.token,
     );
     expect(JSON.stringify(body)).not.toContain(inviteId);
-    const actions = body.entries.map(({ action }: { action: string }) => action);
-    expect(actions).toContain("service.v1.OrganizationService/GetOrganizationInvite");
+    const kinds = body.entries.map(({ action, kind }: { action: string; kind: string }) => [action, kind]);
+    expect(kinds.slice(0, 2)).toEqual([
+      ["service.v1.OrganizationService/GetOrganizationInvite", "AUDIT_LOG_ENTRY_KIND_CREDENTIAL_ACCESS"],
+      ["service.v1.OrganizationService/CreateOrganizationInvite", "AUDIT_LOG_ENTRY_KIND_RESOURCE_CHANGE"],
+    ]);
   });
 
   test("is what an account joins with: an organization's id alone brings nobody in", async () => {

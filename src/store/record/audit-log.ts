@@ -127,9 +127,13 @@ export async function findAuditLog(
   return row && { ...row, diff: diffOf(row) };
 }
 
-/** Resource types with a credential. Each read of one is recorded as an entry without changes. */
+/**
+ * Resource types with a credential; that of an organization is its invite. Each read of one is recorded as an entry
+ * without changes.
+ */
 const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>([
   "host_token",
+  "organization",
   "organization_secret",
   "secret",
   "service_account_secret",
