@@ -12,6 +12,8 @@ const MIB = 1024 * 1024;
 const TIMEOUT_MS = 100;
 /** Callers whose requests come first; each takes the thread that reads requests past 1 MiB up to a second. */
 const CALLERS = 4;
+/** The machine may hold up the request, or its answer, during one of them, and not during each. */
+const ATTEMPTS = 5;
 
 function longestRequest(): { path: string; body: Buffer } {
   const operation = "WorkflowService/UpdateWorkflow";
@@ -37,24 +39,33 @@ describe.each([
   });
   afterAll(stopAll);
 
-  /** Asks when the longest requests of other callers wait already; the answer, and how many of theirs came before it. */
+  /** Asks when the longest requests of other callers wait already; the answer, and whether it came before most of theirs. */
   async function behindLongest(ask: () => Promise<unknown>) {
+    for (let attempt = 1; ; attempt++) {
+      const result = await askBehindLongest(ask);
+      if (result.isAtOnce || attempt === ATTEMPTS) return result;
+    }
+  }
+
+  async function askBehindLongest(ask: () => Promise<unknown>) {
     const { path, body } = longestRequest();
     const session = await connectHttp2(server.port);
     let answered = 0;
     const streams = tokens.map((token) => {
       const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
       const stream = open(session, path, { ...headers, "content-length": body.length });
-      void answerOf(stream).then(() => answered++);
-      return stream.end(body);
+      const counted = answerOf(stream).then(() => answered++);
+      return { stream: stream.end(body), counted };
     });
-    await Promise.all(streams.map((stream) => once(stream, "finish")));
+    await Promise.all(streams.map(({ stream }) => once(stream, "finish")));
     // The server has all that was sent before a ping that it answers.
     await new Promise((resolve) => session.ping(resolve));
     const outcome = await ask();
-    const before = answered;
+    const isAtOnce = answered < CALLERS / 2;
+    // Those of the next attempt wait for nothing of this one.
+    if (!isAtOnce) await Promise.all(streams.map(({ counted }) => counted));
     session.destroy();
-    return { outcome, isAtOnce: before < CALLERS / 2 };
+    return { outcome, isAtOnce };
   }
 
   test("that waits for its turn longer than Connect-Timeout-Ms is answered then", async () => {
