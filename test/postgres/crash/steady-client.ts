@@ -4,8 +4,11 @@ import { type Client, nextWrite } from "../../crash/writes.ts";
 import { type Answer, reasonOf } from "../../harness/call.ts";
 import type { Random } from "../../harness/random.ts";
 
-/** Time after which a call is given up and made again, by way of the proxy to another server. */
-const ANSWER_MS = 3_000;
+/**
+ * Time after which a call is given up and made again, by way of the proxy to another server. Each attempt of a call has
+ * twice the time of the one before, up to the most: a machine may need longer for a call in which nothing fails.
+ */
+const [FIRST_ANSWER_MS, MOST_ANSWER_MS] = [3_000, 12_000];
 
 /** Calls by way of the proxy, which repeat a write under its idempotency key until it is answered. */
 export interface SteadyCalls {
@@ -21,8 +24,8 @@ export function steadyCalls({ url, token }: { readonly url: string; readonly tok
     counts,
     async call(operation, body = {}) {
       const key = crypto.randomUUID();
-      for (;;) {
-        const answer = await attempt(`${url}/api/service.v1.${operation}`, token, key, body);
+      for (let timeMs = FIRST_ANSWER_MS; ; timeMs = Math.min(2 * timeMs, MOST_ANSWER_MS)) {
+        const answer = await attempt(`${url}/api/service.v1.${operation}`, token, key, body, timeMs);
         if (answer && ![502, 503, 504].includes(answer.status)) {
           counts.answered += 1;
           if (answer.header.get("idempotency-replayed")) counts.replayed += 1;
@@ -36,7 +39,13 @@ export function steadyCalls({ url, token }: { readonly url: string; readonly tok
 }
 
 /** Returns undefined when there is no whole response in time. */
-async function attempt(url: string, token: string, key: string, body: object): Promise<Answer | undefined> {
+async function attempt(
+  url: string,
+  token: string,
+  key: string,
+  body: object,
+  timeMs: number,
+): Promise<Answer | undefined> {
   try {
     const res = await fetch(url, {
       method: "POST",
@@ -46,7 +55,7 @@ async function attempt(url: string, token: string, key: string, body: object): P
         "idempotency-key": key,
       },
       body: JSON.stringify(body),
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(timeMs),
     });
     const text = await res.text();
     return { status: res.status, header: res.headers, body: text.startsWith("{") ? JSON.parse(text) : {} };
