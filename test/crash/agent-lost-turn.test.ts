@@ -108,6 +108,8 @@ test("who approves what a lost turn has asked for reads which command asks for t
     async () => (await conversation.get()).status.pendingApprovalIds,
     (ids) => ids?.length === 1,
   );
+  // The request of the approval is another call than the report that the turn has begun.
+  await conversation.untilSeen("asks");
   await runner.kill();
   await expireAllLeases(server);
   await until(
