@@ -25,6 +25,8 @@ const VIEWS = [
   { name: "narrow", colorScheme: "light", width: 380 },
 ] as const;
 const HEIGHT = 800;
+/** Until something must be on a page; long, since the tests of the console have the machine at the same time. */
+const WAIT_MS = 120_000;
 /** Widths of which no picture is taken: the least one, an enlargement to 200 %, and those about where the sidebar comes. */
 const OTHER_WIDTHS = [360, 640, 768, 900, 1024];
 /** Small, and still legible. */
@@ -46,9 +48,10 @@ if (!link || !folder) throw new Error("usage: node scripts/screenshots.ts LINK F
 const browser = await chromium.launch({
   executablePath: process.env.TEST_CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP *.localhost 127.0.0.1"],
+  timeout: WAIT_MS,
 });
 try {
-  const page = await browser.newPage({ reducedMotion: "reduce" });
+  const page = await newPage();
   let faults = 0;
   if ("sign-in".startsWith(begin)) faults += await take(page, link, join(folder, "sign-in"));
   await page.goto(link);
@@ -81,12 +84,19 @@ try {
     // The same address again would be no other page.
     await page.goto("about:blank");
     faults += await take(page, invite, join(folder, "organization-join-member"));
-    const other = await browser.newPage({ reducedMotion: "reduce" });
+    const other = await newPage();
     faults += await take(other, invite, join(folder, "sign-in-join"));
   }
   if (faults > 0) process.exitCode = 1;
 } finally {
   await browser.close();
+}
+
+/** Opens a page of a browser context of its own. */
+async function newPage(): Promise<Page> {
+  const page = await browser.newPage({ reducedMotion: "reduce" });
+  page.setDefaultTimeout(WAIT_MS);
+  return page;
 }
 
 /** Takes the pictures that pages of the documentation show. */
