@@ -73,16 +73,19 @@ describe("a diff", () => {
     await page.goto(addressOf(origin));
     const file = fileOf(page, "attack.ts");
     await coloured(file).first().waitFor();
-    const shown = (await file.locator("[data-line-type=change-deletion][data-line]").allInnerTexts()).map(
-      (line) => line.trimEnd(),
-    );
-    expect(shown).toEqual([
+    const removed = file.locator("[data-line-type=change-deletion][data-line]");
+    const expected = [
       ATTACK[0],
       ATTACK[1],
       "if (level !== 'user‹202e› ‹2066›// admins only‹2069› ‹2066›') {",
       "␛[31mred␇ and ‹200b› and ‹2028› and ‹e0041›␍",
       "}",
-    ]);
+    ];
+    // The lines are drawn once more when they have been coloured.
+    await until(
+      async () => (await removed.allInnerTexts()).map((line) => line.trimEnd()),
+      (shown) => shown.join("\n") === expected.join("\n"),
+    );
     // The rules of Ruby have those of other languages in them, of which one is replaced.
     await coloured(fileOf(page, "greet.rb")).filter({ hasText: /^def$/ }).waitFor();
     expect(await file.locator("img, script, b, style:not([data-theme-css])").count()).toBe(0);

@@ -246,7 +246,8 @@ test("a window over the page keeps the keyboard in it, and what was typed from a
   const create = page.getByRole("button", { name: "Create project", exact: true });
   await create.first().focus();
   await page.keyboard.press("Enter");
-  await dialog.waitFor();
+  // A window that is just drawn takes the focus in the next turn.
+  await dialog.locator(":focus").waitFor();
   for (let pressed = 0; pressed < 12; pressed++) {
     await page.keyboard.press("Tab");
     expect(await dialog.evaluate((window) => window.contains(document.activeElement))).toBe(true);
