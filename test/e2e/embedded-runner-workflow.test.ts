@@ -190,6 +190,21 @@ describe("the limits of an action", () => {
     expect(readdirSync(join(runner.stateDir, "workspaces"))).not.toContain(action.status.environmentId);
   });
 
+  test("cancelling it ends it at once, and not with the next renewal of its lease", async () => {
+    let fastestMs = Number.POSITIVE_INFINITY;
+    // The machine may stall during one of them, and not during each.
+    for (let attempt = 0; fastestMs > 2_500 && attempt < 10; attempt++) {
+      const run = await start({ steps: [task("echo begun; sleep 600")] });
+      const [{ id }] = await run.actions();
+      await readLog(server, id, { until: (text) => text.includes("begun") });
+      const cancelledAt = performance.now();
+      await run.cancel();
+      await over(run);
+      fastestMs = Math.min(fastestMs, performance.now() - cancelledAt);
+    }
+    expect(fastestMs).toBeLessThan(2_500);
+  });
+
   test("its time ends it, with all that its step started", async () => {
     const action = await ranOnce({ steps: [task("sleep 60 & echo child $!; wait")], maxTime: "6s" });
     expect([phases(action), reasons(action.status.failures)]).toEqual([["FAILED"], ["max_time_exceeded"]]);

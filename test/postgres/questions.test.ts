@@ -9,6 +9,7 @@ import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster
 import { emptyDatabase } from "../harness/postgres-store.ts";
 import { stopAll, type TestServer } from "../harness/server.ts";
 import { startServers } from "../harness/several-servers.ts";
+import { startExecution } from "../harness/started-execution.ts";
 import { readStream } from "../harness/stream-reader.ts";
 import { until } from "../harness/until.ts";
 
@@ -79,6 +80,25 @@ test("a newer stream at another server ends the one before, and gets what waits"
     ({ status }) => status !== 200,
   );
   expect(reasonOf(silent)).toBe("ENVIRONMENT_UNREACHABLE");
+});
+
+test("work that is to stop is named once by the runner's stream at another server", async () => {
+  const run = await startExecution(one, { environmentClassId: runner.environmentClassId });
+  const { leaseId } = await runner.leaseOne({ kinds: ["WORK_KIND_ACTION"] });
+  const first = watchAt(other);
+  await first.opened;
+  await run.cancel();
+  const { leaseIds } = await first.find(({ leaseIds }) => leaseIds.length > 0);
+  expect(leaseIds).toEqual([leaseId]);
+  // What a new stream names is what is to stop when it opens.
+  const second = watchAt(third);
+  await second.find(({ leaseIds }) => leaseIds.includes(leaseId));
+  const asked = askAt(one);
+  const { question } = await second.find(({ question }) => question !== undefined);
+  await answerAt(one, question?.id);
+  expect((await asked).status).toBe(200);
+  expect(second.messages.flatMap(({ leaseIds }) => leaseIds)).toEqual([leaseId]);
+  second.cancel();
 });
 
 test("a question outlives the server that held the runner's stream", async () => {

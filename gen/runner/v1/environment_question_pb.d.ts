@@ -37,18 +37,27 @@ export declare type WatchRequestsRequest = Message<"runner.v1.WatchRequestsReque
 export declare const WatchRequestsRequestSchema: GenMessage<WatchRequestsRequest>;
 
 /**
- * A question or a keepalive.
+ * A question, leases to renew, or a keepalive.
  *
  * @generated from message runner.v1.WatchRequestsResponse
  */
 export declare type WatchRequestsResponse = Message<"runner.v1.WatchRequestsResponse"> & {
   /**
-   * The question. Unset: a keepalive, sent every 15 seconds; a runner that
-   * receives nothing for three times as long opens another stream.
+   * The question. Unset in other messages.
    *
    * @generated from field: runner.v1.EnvironmentQuestion question = 1;
    */
   question?: EnvironmentQuestion | undefined;
+
+  /**
+   * Ids of leases of the runner whose work is to stop, each once in a stream:
+   * renew those that you hold at once, to learn why. Without a question and
+   * leases, the message is a keepalive, sent every 15 seconds; a runner that
+   * receives nothing for three times as long opens another stream.
+   *
+   * @generated from field: repeated string lease_ids = 2;
+   */
+  leaseIds: string[];
 };
 
 /**

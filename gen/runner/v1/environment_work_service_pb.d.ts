@@ -249,7 +249,8 @@ export declare const EnvironmentWorkService: GenService<{
   /**
    * Streams the questions that people ask about the environments on the runner,
    * independent of leases. Each question is delivered at least once, and again
-   * on each new stream until it is answered or nobody waits for it. A runner
+   * on each new stream until it is answered or nobody waits for it. The stream
+   * also names leases that should be renewed at once. A runner
    * has one stream: it ends without an error when a newer one opens, on any
    * server, and with an error when the server drains. Callable by runners, for
    * themselves. Errors: unavailable; failed_precondition (IN_USE) for an

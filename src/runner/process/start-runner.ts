@@ -196,11 +196,15 @@ async function work(
     const repositoryCache = await openRunnerCache(cacheOptions);
     const tools = { ...toolsWithoutCache, connections: client, watch, repositoryCache };
     const over = new AbortController();
+    const held = new Map<string, Lease>();
     const heartbeats = sendHeartbeats(client, instanceId, log, over.signal);
     const questions = runQuestionLoop({
       client,
       instanceId,
       answer: environmentAnswers({ ...tools, client }),
+      renew(leaseIds) {
+        for (const id of leaseIds) void held.get(id)?.renew();
+      },
       log,
       signal: AbortSignal.any([draining, over.signal]),
     });
@@ -211,7 +215,11 @@ async function work(
       log,
       draining: AbortSignal.any([draining, over.signal]),
       graceMs: GRACE_MS,
-      execute: (work: Work, lease: Lease) => execute(tools, work, lease),
+      async execute(work: Work, lease: Lease) {
+        held.set(work.leaseId, lease);
+        await execute(tools, work, lease);
+        held.delete(work.leaseId);
+      },
     };
     const loops = [
       poll({ ...loop, kinds: KINDS_WITHOUT_AGENTS, slots }),

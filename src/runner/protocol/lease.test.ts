@@ -79,6 +79,15 @@ test("a renewal that says to stop ends the work, and it can still be reported an
   expect(calls).toEqual(["report of 1", "finish 3"]);
 });
 
+test("a renewal out of turn says at once that the work must end", async () => {
+  const lease = leaseAt({ renewLease: () => ({ expiresAt: inMs(30_000), stop: true }) }, 30_000);
+  await lease.renew();
+  expect(lease.signal.reason.interruption).toBe("stop");
+  lease.giveUp();
+  await lease.renew();
+  expect(lease.isLost).toBe(false);
+});
+
 test("a report that says to stop ends the work", async () => {
   const lease = leaseAt({ reportProgress: () => ({ expiresAt: inMs(30_000), stop: true }) }, 30_000);
   await lease.report({});

@@ -36,8 +36,8 @@ export class WorkInterrupted extends Error {
  */
 const STREAM_MS = 120_000;
 /**
- * Maximum interval between renewals, which bounds how late a stop is noticed. A lease is renewed after a third of its
- * time if that is sooner.
+ * Maximum interval between renewals, which bounds how late a stop is noticed that the runner's stream of questions does
+ * not name. A lease is renewed after a third of its time if that is sooner.
  */
 const RENEWAL_MS = 5_000;
 /** The minimum time of a lease: with clock skew between server and runner, it may appear to end before it began. */
@@ -245,6 +245,15 @@ export class Lease {
     }
   }
 
+  /** Renews the lease, unless it is over; the response may say that the work must end. Never rejects. */
+  async renew(): Promise<void> {
+    try {
+      await this.#renew();
+    } catch {
+      if (!this.#over.signal.aborted) this.interrupt("lost");
+    }
+  }
+
   async #renew(): Promise<void> {
     this.applyResponse(await this.#repeat(() => this.#calls.renewals.add(this.#name, { mayWait: true })));
   }
@@ -260,11 +269,7 @@ export class Lease {
       const leftMs = this.#validUntil - performance.now();
       await pause(Math.min(leftMs / 3, RENEWAL_MS), over);
       if (over.aborted) return;
-      try {
-        await this.#renew();
-      } catch {
-        if (!over.aborted) this.interrupt("lost");
-      }
+      await this.renew();
     }
   }
 }

@@ -40,6 +40,7 @@ test("an answer whose progress was reported has as long again, however little wa
       tell({ stage: Stage.SENDING }, "sending");
       return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     },
+    renew: () => undefined,
     log: { warn: () => undefined, error: () => undefined },
     signal: ending.signal,
   });
@@ -71,12 +72,36 @@ test("a fault of the runner itself is in its log, and the answer says so", async
     answer: async () => {
       throw new TypeError("a fault");
     },
+    renew: () => undefined,
     log: { warn: () => undefined, error: (entry: object) => logged.push(entry) },
     signal: ending.signal,
   });
   await jest.advanceTimersByTimeAsync(0);
   expect(await answered).toMatchObject({ case: "failure", value: { reason: "runner_fault" } });
   expect(logged).toMatchObject([{ question: "q", environment: "e", err: { message: "a fault" } }]);
+  ending.abort();
+  await loop;
+});
+
+test("the leases that the server names are renewed", async () => {
+  const ending = new AbortController();
+  const renewed: (readonly string[])[] = [];
+  const loop = runQuestionLoop({
+    client: {
+      async *watchRequests() {
+        yield create(WatchRequestsResponseSchema, { leaseIds: ["one", "two"] });
+        await new Promise((end) => ending.signal.addEventListener("abort", end));
+      },
+      answerRequest: async () => create(AnswerRequestResponseSchema),
+    },
+    instanceId: "the first",
+    answer: () => Promise.reject(new Error("nobody asks")),
+    renew: (leaseIds) => renewed.push(leaseIds),
+    log: { warn: () => undefined, error: () => undefined },
+    signal: ending.signal,
+  });
+  await jest.advanceTimersByTimeAsync(0);
+  expect(renewed).toEqual([["one", "two"]]);
   ending.abort();
   await loop;
 });

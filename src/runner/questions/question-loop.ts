@@ -32,6 +32,8 @@ export interface QuestionLoopOptions {
   /** The runner's instance. */
   readonly instanceId: string;
   readonly answer: AnswerQuestion;
+  /** Renews those of these leases that the runner holds. */
+  readonly renew: (leaseIds: readonly string[]) => void;
   readonly log: Pick<Log, "warn" | "error">;
   /** Aborted when the runner ends. */
   readonly signal: AbortSignal;
@@ -50,7 +52,8 @@ const PROGRESS_MS = 2_000;
 const UNKNOWN_RETRY_MS = 60_000;
 
 /**
- * Answers people's questions about this runner's environments until the runner ends. Answers questions concurrently; the
+ * Answers people's questions about this runner's environments until the runner ends, and renews the leases that the server
+ * names. Answers questions concurrently; the
  * server limits their number. A question that arrives again while its answer is in progress is ignored.
  */
 export async function runQuestionLoop(options: QuestionLoopOptions): Promise<void> {
@@ -87,15 +90,16 @@ async function readStream(
   answering: Map<string, Promise<void>>,
   onSign: () => void,
 ): Promise<void> {
-  const { client, instanceId, signal } = options;
+  const { client, instanceId, renew, signal } = options;
   const silent = new AbortController();
   const timer = setTimeout(() => silent.abort(new Error("the server fell silent")), SILENCE_MS);
   try {
     const request = create(WatchRequestsRequestSchema, { instanceId });
     const either = AbortSignal.any([signal, silent.signal]);
-    for await (const { question } of client.watchRequests(request, { signal: either })) {
+    for await (const { question, leaseIds } of client.watchRequests(request, { signal: either })) {
       timer.refresh();
       onSign();
+      renew(leaseIds);
       if (!question || answering.has(question.id)) continue;
       const answered = respondTo(options, question).finally(() => answering.delete(question.id));
       answering.set(question.id, answered);

@@ -11,6 +11,8 @@ import { requireCurrentInstance } from "../../domain/runner/runner-heartbeat.ts"
 import { STREAM_LIVES_MS, STREAM_SIGN_MS } from "../../domain/runner/runner-questions.ts";
 import { findUnansweredQuestions, questionsFor } from "../../store/environment/environment-question.ts";
 import { findStoredRunner, openQuestionStream, streamUpdate } from "../../store/runner/runner-life.ts";
+import { stopsFor } from "../../store/runner/work.ts";
+import { findStoppingLeases } from "../../store/runner/work-lease.ts";
 import { type Reader, type Store, within } from "../../store/store.ts";
 import { callerOf, streamBegunKey, writePartAsCaller } from "../call/call.ts";
 import { createNotifier } from "../call/notifier.ts";
@@ -20,8 +22,8 @@ import type { LeaseStreams } from "../runner/lease-streams.ts";
 import type { QuestionDependencies } from "./environment-question.ts";
 
 /**
- * Streams to a runner the questions about its environments: first the unanswered ones, then each new one. The
- * runner's row names its newest stream and the time until which that stream counts as open. From it, every server
+ * Streams to a runner the questions about its environments: first the unanswered ones, then each new one. It also
+ * names each lease of the runner whose work is to stop, so that a stop does not wait for the next renewal. The runner's row names its newest stream and the time until which that stream counts as open. From it, every server
  * knows whether the runner listens. Older streams of the runner end.
  *
  * @param streams the streams of runners on this server
@@ -53,8 +55,14 @@ export async function* watchRequests(
   const ended = streamSignalOf(ctx);
   const { replaced, close } = streams(runnerId);
   const wakers = [ended, draining, replaced];
-  const notifier = createNotifier((wake) => store.onChange(questionsFor(runnerId), wake), wakers);
+  const notifier = createNotifier((wake) => {
+    const ends = [questionsFor(runnerId), stopsFor(runnerId)].map((topic) => store.onChange(topic, wake));
+    return () => {
+      for (const end of ends) end();
+    };
+  }, wakers);
   const sent = new Set<string>();
+  const stopping = new Set<string>();
   let signAt = now() + STREAM_SIGN_MS;
   try {
     for (;;) {
@@ -63,14 +71,22 @@ export async function* watchRequests(
       if (draining.aborted) throw shuttingDown();
       if (replaced.aborted || (await readRunner(store.reader)).questionsStream !== streamId) return;
       ctx.values.get(streamBegunKey)();
-      const questions = await findUnansweredQuestions(store.reader, caller, runnerId, now());
+      const [questions, stops] = await Promise.all([
+        findUnansweredQuestions(store.reader, caller, runnerId, now()),
+        findStoppingLeases(store.reader, caller, runnerId),
+      ]);
+      const leaseIds = stops.filter((id) => !stopping.has(id));
+      if (leaseIds.length > 0) yield create(WatchRequestsResponseSchema, { leaseIds });
+      replaceAll(stopping, stops);
       for (const question of questions) {
         if (sent.has(question.id)) continue;
         sent.add(question.id);
         yield create(WatchRequestsResponseSchema, { question });
       }
-      const open = new Set(questions.map(({ id }) => id));
-      for (const id of sent) if (!open.has(id)) sent.delete(id);
+      replaceAll(
+        sent,
+        questions.map(({ id }) => id),
+      );
       if (now() >= signAt) {
         signAt = now() + STREAM_SIGN_MS;
         await setOpenUntil(store, caller, streamId, now() + STREAM_LIVES_MS);
@@ -84,6 +100,11 @@ export async function* watchRequests(
     // If this fails, the stream counts as open for a little longer.
     await setOpenUntil(store, caller, streamId, 0).catch(() => undefined);
   }
+}
+
+function replaceAll(set: Set<string>, ids: readonly string[]): void {
+  set.clear();
+  for (const id of ids) set.add(id);
 }
 
 /** Sets the time until which a stream counts as open, unless a newer stream was opened. */

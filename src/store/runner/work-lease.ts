@@ -1,7 +1,8 @@
 import type { WorkKind } from "#gen/runner/v1/work_pb.js";
+import { unindexed } from "../expressions.ts";
 import { prepared } from "../prepared.ts";
 import type { Handle, Reader, Scope, WriteTransaction } from "../store.ts";
-import { readyWorkOf, type StoredWork, type WithAgentKind } from "./work.ts";
+import { readyWorkOf, STOP, type StoredWork, type WithAgentKind } from "./work.ts";
 
 interface NewLease extends LeasedSubject {
   readonly id: string;
@@ -131,6 +132,25 @@ export async function findLease(
 ): Promise<StoredLease | undefined> {
   const [row] = await selectLease(db, { id, organizationId });
   return row;
+}
+
+const selectStopping = prepared<{ runnerId: string; organizationId: string }, { id: string }>(
+  (db, { runnerId, organizationId }) =>
+    db
+      .selectFrom("work")
+      .select("id")
+      .where("leased_by", "=", runnerId)
+      .where(unindexed("work.organization_id"), "=", organizationId)
+      .where("stop", "=", STOP),
+);
+
+/** Returns the ids of a runner's leases whose work is to stop. */
+export async function findStoppingLeases(
+  db: Reader,
+  { organizationId }: Scope,
+  runnerId: string,
+): Promise<string[]> {
+  return (await selectStopping(db, { organizationId, runnerId })).map(({ id }) => id);
 }
 
 const clearLease = prepared<{ id: string; notBefore: number }, Pick<StoredWork, "organization_id" | "kind">>(

@@ -49,6 +49,11 @@ export function readyWorkOf(organizationId: string, kind: number): string {
   return `work ${kind} of ${organizationId}`;
 }
 
+/** Returns the topic that is touched when leased work of a runner is to stop. */
+export function stopsFor(runnerId: string): string {
+  return `stops for ${runnerId}`;
+}
+
 const selectLastTurns = prepared<{ organizationId: string; groupId: string }, { turn: number | null }>(
   (db, { organizationId, groupId }) =>
     db
@@ -176,7 +181,8 @@ export async function findWork(
 }
 
 /**
- * Ends work that is no longer wanted. Leased work is stopped: the runner learns of it at its next call and finishes.
+ * Ends work that is no longer wanted. Leased work is stopped: the runner learns of it at its next call, which its stream
+ * of questions asks for, and finishes.
  * The work stays in the queue until then, or until the lease expires, even when its subject has ended meanwhile: this
  * lets the runner of a blocked account learn the reason.
  * @returns "removed" when no runner had it, "none" when there was none
@@ -195,6 +201,7 @@ export async function stopWork(
   }
   await setStop(tx.db, { id: work.id });
   tx.touch(subjectId);
+  tx.touch(stopsFor(work.leased_by));
   return "stopping";
 }
 
@@ -202,14 +209,16 @@ const setStop = prepared<{ id: string }, unknown>((db, { id }) =>
   db.updateTable("work").set({ stop: STOP, idle_since: null }).where("id", "=", id),
 );
 
-const setStopOfLeased = prepared<Subject, unknown>((db, { organizationId, kind, subjectId }) =>
+const setStopOfLeased = prepared<Subject, { leased_by: string }>((db, { organizationId, kind, subjectId }) =>
   db
     .updateTable("work")
     .set({ stop: STOP })
     .where("kind", "=", kind)
     .where("subject_id", "=", subjectId)
     .where("organization_id", "=", organizationId)
-    .where("leased_by", "is not", null),
+    .where("leased_by", "is not", null)
+    .returning("leased_by")
+    .$castTo<{ leased_by: string }>(),
 );
 
 /** Asks the holder of work, if any, to stop; work without a holder stays in the queue. */
@@ -219,8 +228,9 @@ export async function stopHolder(
   kind: WorkKind,
   subjectId: string,
 ): Promise<void> {
-  await setStopOfLeased(tx.db, { organizationId, kind, subjectId });
+  const stopped = await setStopOfLeased(tx.db, { organizationId, kind, subjectId });
   tx.touch(subjectId);
+  for (const { leased_by: runnerId } of stopped) tx.touch(stopsFor(runnerId));
 }
 
 const deleteRow = prepared<{ id: string }, unknown>((db, { id }) =>
