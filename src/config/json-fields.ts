@@ -1,3 +1,5 @@
+import { isJsonObject } from "../domain/json-object.ts";
+
 /** Reads the fields of an object in a JSON file, and collects their problems. */
 export class Fields {
   readonly problems: string[] = [];
@@ -6,8 +8,8 @@ export class Fields {
 
   constructor(value: unknown, place: string, known: readonly string[]) {
     this.#place = place;
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    this.#values = isObject ? (value as Record<string, unknown>) : {};
+    const isObject = isJsonObject(value);
+    this.#values = isObject ? value : {};
     if (!isObject) this.problems.push(`${place || "the file"} must be an object`);
     for (const name of Object.keys(this.#values)) {
       if (!known.includes(name)) this.complain(name, `is not known; there are ${known.join(", ")}`);

@@ -1,10 +1,11 @@
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+import type { JsonValue } from "@bufbuild/protobuf";
+import { isJsonObject } from "./json-object.ts";
 
 /** A read-only JSON object. */
-export type JsonObject = { readonly [key: string]: Json };
+export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** What changed at a dotted path. */
-type PathChange = [path: string, beforeAndAfter: [Json, Json]];
+type PathChange = [path: string, beforeAndAfter: [JsonValue, JsonValue]];
 
 /** A JSON object, as text or parsed. */
 export type JsonSource = string | JsonObject;
@@ -17,9 +18,9 @@ export type JsonSource = string | JsonObject;
 export function diffJson(
   before: JsonSource | undefined,
   after: JsonSource | undefined,
-): Record<string, [Json, Json]> {
+): Record<string, [JsonValue, JsonValue]> {
   const changes: PathChange[] = [];
-  collect("", parseSource(before) as Json, parseSource(after) as Json, changes);
+  collect("", parseSource(before) as JsonValue, parseSource(after) as JsonValue, changes);
   return Object.fromEntries(changes);
 }
 
@@ -29,8 +30,8 @@ export function parseSource(source: JsonSource | undefined): JsonObject {
   return source ?? {};
 }
 
-function collect(path: string, before: Json, after: Json, changes: PathChange[]): void {
-  if (isObject(before) && isObject(after)) {
+function collect(path: string, before: JsonValue, after: JsonValue, changes: PathChange[]): void {
+  if (isJsonObject(before) && isJsonObject(after)) {
     const at = (key: string) => (path ? `${path}.${key}` : key);
     for (const key of Object.keys(before)) {
       const [from, to] = [ownValue(before, key), ownValue(after, key)];
@@ -45,8 +46,8 @@ function collect(path: string, before: Json, after: Json, changes: PathChange[])
   }
 }
 
-function differ(before: Json, after: Json): boolean {
-  const isPlain = (value: Json) => typeof value !== "object" || value === null;
+function differ(before: JsonValue, after: JsonValue): boolean {
+  const isPlain = (value: JsonValue) => typeof value !== "object" || value === null;
   if (isPlain(before) || isPlain(after)) return before !== after;
   if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length) return true;
   return JSON.stringify(before) !== JSON.stringify(after);
@@ -56,10 +57,6 @@ function differ(before: Json, after: Json): boolean {
  * Returns an own property, or null. Keys of maps are chosen by callers, and may be names that every
  * object inherits.
  */
-function ownValue(object: { [key: string]: Json }, key: string): Json {
+function ownValue(object: JsonObject, key: string): JsonValue {
   return Object.hasOwn(object, key) ? (object[key] ?? null) : null;
-}
-
-function isObject(value: Json): value is { [key: string]: Json } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

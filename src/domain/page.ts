@@ -1,5 +1,7 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import type { PaginationRequest } from "#gen/service/v1/pagination_pb.js";
 import { pageTokenInvalid } from "./error.ts";
+import { isJsonObject } from "./json-object.ts";
 
 /** Page size when the request names 0 or none (contract, PaginationRequest). */
 export const DEFAULT_PAGE_SIZE = 25;
@@ -118,8 +120,6 @@ export function pageSize(pagination: PaginationRequest | undefined): number {
   return pagination?.pageSize || DEFAULT_PAGE_SIZE;
 }
 
-type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-
 /**
  * Returns the text that binds a token to a query: its parts in JSON with sorted keys, so that map
  * order does not matter. An empty part, such as a filter without conditions, is that of an absent one.
@@ -128,13 +128,12 @@ export function queryText(operation: string, organizationId: string, ...parts: u
   return JSON.stringify([operation, organizationId, ...parts.map(normalized)]);
 }
 
-function normalized(part: unknown): Json {
-  const value = sorted((part ?? null) as Json);
-  const isEmpty = typeof value === "object" && value !== null && Object.keys(value).length === 0;
-  return isEmpty && !Array.isArray(value) ? null : value;
+function normalized(part: unknown): JsonValue {
+  const value = sorted((part ?? null) as JsonValue);
+  return isJsonObject(value) && Object.keys(value).length === 0 ? null : value;
 }
 
-function sorted(value: Json): Json {
+function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 import { create, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { createValidator } from "@bufbuild/protovalidate";
-import { isJsonObject, type JsonObject } from "./request/value-forms.ts";
+import { isJsonObject, type UncheckedObject } from "../domain/json-object.ts";
 
 /**
  * Returns whether requests of this type have an `update_mask`. An empty list or map
@@ -43,7 +43,7 @@ function maskField(request: DescMessage) {
 }
 
 /** Returns the paths, in JSON names, of the empty lists and maps in `json`. */
-function emptyFields(message: DescMessage, json: JsonObject, prefix: string): string[] {
+function emptyFields(message: DescMessage, json: UncheckedObject, prefix: string): string[] {
   return message.fields.flatMap((field) => {
     const value = jsonValue(field, json);
     const path = prefix + field.jsonName;
@@ -65,7 +65,7 @@ function emptyFields(message: DescMessage, json: JsonObject, prefix: string): st
 const NEVER_CLEARED: ReadonlySet<string> = new Set(["service.v1.UpdateWorkflowRequest.action"]);
 
 /** Returns whether a field holds an empty message although none is allowed there, and can be cleared. */
-function isRemoved(field: DescField, json: JsonObject): boolean {
+function isRemoved(field: DescField, json: UncheckedObject): boolean {
   if (NEVER_CLEARED.has(`${field.parent.typeName}.${field.name}`)) return false;
   if (field.fieldKind !== "message" || hasOwnForm(field.message)) return false;
   const value = jsonValue(field, json);
@@ -90,7 +90,7 @@ function hasOwnForm({ typeName }: DescMessage): boolean {
 }
 
 /** Returns the request's value of a field, under its JSON or its proto name; inherited properties are ignored. */
-function jsonValue(field: DescField, json: JsonObject): unknown {
+function jsonValue(field: DescField, json: UncheckedObject): unknown {
   const name = Object.hasOwn(json, field.jsonName) ? field.jsonName : field.name;
   return Object.hasOwn(json, name) ? json[name] : undefined;
 }

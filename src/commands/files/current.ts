@@ -1,4 +1,4 @@
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { GroupService } from "#gen/service/v1/group_service_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
@@ -6,10 +6,11 @@ import { ProjectService } from "#gen/service/v1/project_service_pb.js";
 import { RunnerConfigurationService } from "#gen/service/v1/runner_configuration_service_pb.js";
 import { SecurityService } from "#gen/service/v1/security_service_pb.js";
 import { WorkflowService } from "#gen/service/v1/workflow_service_pb.js";
+import { isJsonObject } from "../../domain/json-object.ts";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { call, readAll } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
-import { isObject, type Json, type JsonObject, type Path, valueAt } from "./folder.ts";
+import { type Path, valueAt } from "./folder.ts";
 import { type Kind, settableJson } from "./kind.ts";
 import { KINDS } from "./kinds.ts";
 
@@ -67,9 +68,9 @@ export function withoutServerDefaults(
   const { metadata, vetoExecPolicy } = copy;
   const creator = (message as unknown as { metadata?: { creator?: { readonly id: string } } } | undefined)
     ?.metadata?.creator?.id;
-  if (name === "Workflow" && isObject(metadata) && valueAt(metadata, ["executor", "id"]) === creator)
+  if (name === "Workflow" && isJsonObject(metadata) && valueAt(metadata, ["executor", "id"]) === creator)
     delete metadata.executor;
-  if (isObject(vetoExecPolicy)) delete vetoExecPolicy.safelist;
+  if (isJsonObject(vetoExecPolicy)) delete vetoExecPolicy.safelist;
   return copy;
 }
 
@@ -78,7 +79,7 @@ export function withoutOwner({ annotationsField }: Kind, json: JsonObject): Json
   const copy = structuredClone(json);
   if (!annotationsField) return copy;
   const annotations = valueAt(copy, annotationsField);
-  if (isObject(annotations)) delete annotations[OWNER_ANNOTATION];
+  if (isJsonObject(annotations)) delete annotations[OWNER_ANNOTATION];
   removeEmpty(copy, annotationsField);
   return copy;
 }
@@ -86,15 +87,15 @@ export function withoutOwner({ annotationsField }: Kind, json: JsonObject): Json
 /** Returns the annotations in a document. */
 export function annotationsIn({ annotationsField }: Kind, json: JsonObject): Record<string, string> {
   const found = annotationsField && valueAt(json, annotationsField);
-  return isObject(found) ? (found as Record<string, string>) : {};
+  return isJsonObject(found) ? (found as Record<string, string>) : {};
 }
 
 /** Removes the empty objects on a path. */
 function removeEmpty(json: JsonObject, path: Path): void {
   const [first, ...rest] = path;
   const name = String(first);
-  const value: Json | undefined = json[name];
-  if (!isObject(value)) return;
+  const value: JsonValue | undefined = json[name];
+  if (!isJsonObject(value)) return;
   if (rest.length > 0) removeEmpty(value, rest);
   if (Object.keys(value).length === 0) delete json[name];
 }

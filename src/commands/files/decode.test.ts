@@ -1,7 +1,8 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import { describe, expect, test } from "@jest/globals";
 import { WorkflowSchema } from "#gen/service/v1/workflow_pb.js";
 import { decode } from "./decode.ts";
-import { type JsonObject, pathText } from "./folder.ts";
+import { pathText } from "./folder.ts";
 
 function problemsOf(json: JsonObject): string[] {
   const problems: string[] = [];

@@ -1,3 +1,4 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import {
   type DescField,
   type DescMessage,
@@ -6,7 +7,8 @@ import {
   type JsonObject as ProtobufJson,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { isNameOf, isObject, type Json, type JsonObject, type Path } from "./folder.ts";
+import { isJsonObject } from "../../domain/json-object.ts";
+import { isNameOf, type Path } from "./folder.ts";
 
 /** Receives a problem of a field. */
 export type Report = (path: Path, message: string) => void;
@@ -42,8 +44,8 @@ export function decode<D extends DescMessage>(
   }
 }
 
-function checkMessage(schema: DescMessage, json: Json, path: Path, report: Report): void {
-  if (!isObject(json)) {
+function checkMessage(schema: DescMessage, json: JsonValue, path: Path, report: Report): void {
+  if (!isJsonObject(json)) {
     report(path, "takes an object");
     return;
   }
@@ -67,7 +69,7 @@ function checkField(
   schema: DescMessage,
   field: DescField,
   key: string,
-  value: Json,
+  value: JsonValue,
   path: Path,
   report: Report,
 ): void {
@@ -76,14 +78,14 @@ function checkField(
   const hasOwnForm = !nested || nested.typeName.startsWith("google.protobuf.");
   if (!hasOwnForm && field.fieldKind === "list" && Array.isArray(value)) {
     for (const [at, each] of value.entries()) checkMessage(nested, each, [...here, at], report);
-  } else if (!hasOwnForm && field.fieldKind === "map" && isObject(value)) {
+  } else if (!hasOwnForm && field.fieldKind === "map" && isJsonObject(value)) {
     for (const [name, each] of Object.entries(value)) checkMessage(nested, each, [...here, name], report);
   } else if (!hasOwnForm && field.fieldKind === "message") {
     checkMessage(nested, value, here, report);
   } else if (!isReadable(schema, key, value)) report(here, `takes ${valuesOf(field)}`);
 }
 
-function isReadable(schema: DescMessage, key: string, value: Json): boolean {
+function isReadable(schema: DescMessage, key: string, value: JsonValue): boolean {
   try {
     fromJson(schema, { [key]: value } as ProtobufJson);
     return true;

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import type { JsonObject } from "@bufbuild/protobuf";
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
+import { isJsonObject } from "../../domain/json-object.ts";
 import {
   annotationsIn,
   type CurrentResource,
@@ -9,16 +11,7 @@ import {
   withoutServerDefaults,
 } from "./current.ts";
 import { decode, type Report } from "./decode.ts";
-import {
-  type FileDocument,
-  FOLDER_KIND,
-  isObject,
-  type JsonObject,
-  type Path,
-  type Problem,
-  pathText,
-  valueAt,
-} from "./folder.ts";
+import { type FileDocument, FOLDER_KIND, type Path, type Problem, pathText, valueAt } from "./folder.ts";
 import { type Change, type Kind, settableJson } from "./kind.ts";
 import { KINDS } from "./kinds.ts";
 import type { Names } from "./references.ts";
@@ -170,7 +163,7 @@ function unsettable({ schema, fields }: Kind, message: MessageShape<DescMessage>
       const text = here.join(".");
       if (fields.includes(text)) continue;
       const isOnTheWay = fields.some((field) => field.startsWith(`${text}.`));
-      if (isOnTheWay && isObject(value)) walk(value, here);
+      if (isOnTheWay && isJsonObject(value)) walk(value, here);
       else found.push(here);
     }
   };

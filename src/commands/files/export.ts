@@ -1,5 +1,6 @@
 import { closeSync, openSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { JsonObject } from "@bufbuild/protobuf";
 import { Document, visit } from "yaml";
 import type { ServerAccess } from "../client/server-access.ts";
 import { makeFolder, writeProblem } from "../folders/file-access.ts";
@@ -7,7 +8,7 @@ import { NOTHING_WRITTEN, type WhenInterrupted, written } from "../folders/inter
 import { StartError } from "../start-error.ts";
 import { readCurrent } from "./current.ts";
 import { isOwner, OWNER_RULE } from "./desired.ts";
-import { FOLDER_KIND, type JsonObject } from "./folder.ts";
+import { FOLDER_KIND } from "./folder.ts";
 import { KINDS } from "./kinds.ts";
 import { organizationOf } from "./plan.ts";
 import { Names } from "./references.ts";

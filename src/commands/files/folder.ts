@@ -1,16 +1,12 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { isMap, isNode, isPair, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
+import { isJsonObject } from "../../domain/json-object.ts";
 import { TOKEN_PREFIXES } from "../../keys.ts";
 import { printable } from "../client/printable.ts";
 import { readText } from "../folders/file-access.ts";
 import { StartError } from "../start-error.ts";
-
-/** A JSON value. */
-export type Json = null | boolean | number | string | Json[] | JsonObject;
-export interface JsonObject {
-  [key: string]: Json;
-}
 
 /** Field names and list positions, from the top of a document. */
 export type Path = readonly (string | number)[];
@@ -97,11 +93,11 @@ export function camelCase(name: string): string {
 }
 
 /** Returns the value of a field in a document; undefined when it is missing. */
-export function valueAt(content: Json, path: Path): Json | undefined {
-  let value: Json | undefined = content;
+export function valueAt(content: JsonValue, path: Path): JsonValue | undefined {
+  let value: JsonValue | undefined = content;
   for (const part of path) {
     if (Array.isArray(value)) value = value[Number(part)];
-    else if (isObject(value)) {
+    else if (isJsonObject(value)) {
       const key = Object.keys(value).find((each) => isNameOf(each, String(part)));
       value = key === undefined ? undefined : value[key];
     } else return undefined;
@@ -109,16 +105,12 @@ export function valueAt(content: Json, path: Path): Json | undefined {
   return value;
 }
 
-export function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Calls `visit` with each text in a value and its path. */
-export function eachText(value: Json, visit: (text: string, path: Path) => void, path: Path = []): void {
+export function eachText(value: JsonValue, visit: (text: string, path: Path) => void, path: Path = []): void {
   if (typeof value === "string") visit(value, path);
   else if (Array.isArray(value))
     for (const [at, each] of value.entries()) eachText(each, visit, [...path, at]);
-  else if (isObject(value))
+  else if (isJsonObject(value))
     for (const [key, each] of Object.entries(value)) eachText(each, visit, [...path, key]);
 }
 
@@ -178,12 +170,12 @@ function readFile(file: string, problems: Problem[]): FileDocument[] {
     const { contents } = document;
     if (contents === null || (isScalar(contents) && contents.value === null)) return [];
     const start = lineAt(contents.range?.[0]);
-    const read = contentOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }) as Json);
+    const read = contentOf(() => document.toJS({ maxAliasCount: MAX_ALIASES }) as JsonValue);
     if (read === undefined) {
       report(start, "", `has aliases that name nothing, have no end, or are more than ${MAX_ALIASES}`);
       return [];
     }
-    if (!isObject(read)) {
+    if (!isJsonObject(read)) {
       report(start, "", "takes an object: `kind`, and the fields of its message");
       return [];
     }
@@ -202,7 +194,7 @@ function readFile(file: string, problems: Problem[]): FileDocument[] {
 }
 
 /** Returns the content; undefined when it has too many aliases, or an alias inside its own anchor. */
-function contentOf(read: () => Json): Json | undefined {
+function contentOf(read: () => JsonValue): JsonValue | undefined {
   try {
     const content = read();
     // Fails for a value that contains itself.

@@ -1,6 +1,7 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import { type DescMessage, type MessageInitShape, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { ResourceChangeSchema } from "#gen/service/v1/resource_service_pb.js";
-import { type JsonObject, type Path, valueAt } from "./folder.ts";
+import { type Path, valueAt } from "./folder.ts";
 
 export type Change = NonNullable<MessageInitShape<typeof ResourceChangeSchema>["change"]>;
 

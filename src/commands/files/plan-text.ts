@@ -1,5 +1,6 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { isJsonObject } from "../../domain/json-object.ts";
 import { jsonText, printable } from "../client/printable.ts";
-import { isObject, type Json, type JsonObject } from "./folder.ts";
 import type { Action, Plan, PlannedResource } from "./plan.ts";
 
 /** Maximum length of a printed field value, in characters. */
@@ -72,10 +73,10 @@ function fieldsOf({ action, before, after }: PlannedResource): string {
 /** Returns the values in a document by path. */
 function flat(json: JsonObject | undefined): Map<string, string> {
   const found = new Map<string, string>();
-  const walk = (value: Json, path: string) => {
-    const inner: [string, Json][] = Array.isArray(value)
+  const walk = (value: JsonValue, path: string) => {
+    const inner: [string, JsonValue][] = Array.isArray(value)
       ? value.map((each, at) => [`${path}[${at}]`, each])
-      : isObject(value)
+      : isJsonObject(value)
         ? Object.entries(value).map(([key, each]) => [path ? `${path}.${keyText(key)}` : keyText(key), each])
         : [];
     if (inner.length === 0 && path !== "") found.set(path, shortened(JSON.stringify(value)));

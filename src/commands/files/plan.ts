@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, JsonObject, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { type Violation, ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "#gen/service/v1/error_reason_pb.js";
@@ -15,7 +15,6 @@ import { type Desired, desiredOf, folderOf, type Matched, match } from "./desire
 import {
   camelCase,
   type FileDocument,
-  type JsonObject,
   type Path,
   type Problem,
   problemsError,

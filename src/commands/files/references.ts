@@ -1,12 +1,14 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { AgentService } from "#gen/service/v1/agent_service_pb.js";
 import { OrganizationService } from "#gen/service/v1/organization_service_pb.js";
 import { RunnerService } from "#gen/service/v1/runner_service_pb.js";
 import { ServiceAccountService } from "#gen/service/v1/service_account_service_pb.js";
+import { isJsonObject } from "../../domain/json-object.ts";
 import { createHttpTransport } from "../../runner/protocol/connection.ts";
 import { isPermissionDenied, readAll } from "../client/call.ts";
 import type { ServerAccess } from "../client/server-access.ts";
-import { eachText, isObject, type Json, type JsonObject, type Path } from "./folder.ts";
+import { eachText, type Path } from "./folder.ts";
 
 /** A resource's kind, name and id. */
 export interface Named {
@@ -148,11 +150,11 @@ function idsIn(content: JsonObject): { readonly text: string; readonly path: Pat
 
 /** Sets a text in a document. */
 function put(content: JsonObject, path: Path, value: string): void {
-  let holder: Json = content;
+  let holder: JsonValue = content;
   for (const part of path.slice(0, -1)) {
-    const inner: Json | undefined = Array.isArray(holder)
+    const inner: JsonValue | undefined = Array.isArray(holder)
       ? holder[Number(part)]
-      : isObject(holder)
+      : isJsonObject(holder)
         ? holder[String(part)]
         : undefined;
     if (inner === undefined) return;
@@ -160,5 +162,5 @@ function put(content: JsonObject, path: Path, value: string): void {
   }
   const last = path.at(-1);
   if (Array.isArray(holder)) holder[Number(last)] = value;
-  else if (isObject(holder)) holder[String(last)] = value;
+  else if (isJsonObject(holder)) holder[String(last)] = value;
 }

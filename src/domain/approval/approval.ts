@@ -28,6 +28,7 @@ import {
 import type { Subject } from "#gen/service/v1/identity_pb.js";
 import { approvalChanged, permissionDenied, phaseUnsuitable, valueUnusable } from "../error.ts";
 import type { Caller } from "../identity/caller.ts";
+import { isJsonObject } from "../json-object.ts";
 import { mayDecide } from "../policy/approval-deciders.ts";
 
 /** Default time after which a pending approval is denied: 24 hours. */
@@ -242,8 +243,8 @@ function checkedAnswer({ kind }: Approval, approved: boolean, text: string): str
     throw valueUnusable("answerJson", "answerJson goes only with a question that is approved: leave it out");
   if (!isAnswered) return "";
   try {
-    const answer = JSON.parse(text || "{}");
-    if (typeof answer === "object" && answer !== null && !Array.isArray(answer)) return canonicalJson(answer);
+    const answer: JsonValue = JSON.parse(text || "{}");
+    if (isJsonObject(answer)) return canonicalJson(answer);
   } catch {
     // Reported below.
   }

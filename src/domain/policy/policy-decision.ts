@@ -5,6 +5,7 @@ import { SubjectSchema } from "#gen/service/v1/identity_pb.js";
 import { OrganizationPoliciesSchema } from "#gen/service/v1/organization_pb.js";
 import { type PolicyDecision, PolicyDecisionSchema } from "#gen/service/v1/policy_decision_pb.js";
 import { DomainError } from "../error.ts";
+import { isJsonObject } from "../json-object.ts";
 import type { Policies, PolicyOrigin, PolicyOrigins } from "./policies.ts";
 
 /** The error for a request that a policy of the organization forbids. */
@@ -60,7 +61,7 @@ export function policyDenied(
 export function valueAt(json: JsonValue | undefined, path: string): JsonValue | undefined {
   let value = json;
   for (const name of path.split(".")) {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+    if (!isJsonObject(value)) return undefined;
     value = value[name];
   }
   return value;

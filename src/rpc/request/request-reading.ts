@@ -5,6 +5,7 @@ import {
   type MethodSerializationLookup,
   validateReadWriteMaxBytes,
 } from "@connectrpc/connect/protocol";
+import { isJsonObject } from "../../domain/json-object.ts";
 import { addClearedFieldsToMask, hasUpdateMask } from "../cleared-fields.ts";
 import { countBinary } from "./binary-count.ts";
 import { countJson } from "./json-count.ts";
@@ -13,7 +14,7 @@ import { takeLongTexts } from "./long-texts.ts";
 import { MAX_BODY_BYTES, requestBounds } from "./request-bounds.ts";
 import { tooComplex } from "./too-complex.ts";
 import { rejectsUnknownFields } from "./unknown-fields.ts";
-import { isJsonObject, valueForms } from "./value-forms.ts";
+import { valueForms } from "./value-forms.ts";
 
 /**
  * Bodies above this size are parsed on a separate thread. The largest valid

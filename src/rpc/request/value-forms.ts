@@ -1,7 +1,5 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
-
-/** A JSON object whose values are unverified. */
-export type JsonObject = Record<string, unknown>;
+import { isJsonObject } from "../../domain/json-object.ts";
 
 /**
  * Checks the durations, timestamps and integers of one message against the form of the Protobuf
@@ -181,9 +179,4 @@ function isTimestamp(text: string): boolean {
   return (
     month >= 1 && month <= 12 && day >= 1 && day <= lastDay && hour <= 23 && minute <= 59 && second <= 59
   );
-}
-
-/** Returns whether a value is a JSON object. */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

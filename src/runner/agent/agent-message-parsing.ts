@@ -11,13 +11,13 @@ import {
   AgentForkAbility as ForkAbility,
 } from "#gen/service/v1/agent_pb.js";
 import { ApprovalOption_Kind as OptionKind, ToolKind } from "#gen/service/v1/approval_pb.js";
+import { isJsonObject } from "../../domain/json-object.ts";
 import { fileChangeBlock, textBlocks, thoughtBlocks, toolRequestBlock, truncate } from "./agent-block.ts";
 import { parsePlan, parseQuestion, parseToolCall, parseUsage } from "./agent-block-parsing.ts";
 import type { AgentUpdate, BlockContent, Interest } from "./agent-reporter.ts";
 import type { ApprovalRequest } from "./approval-requests.ts";
 import {
   InvalidAgentLine,
-  isObject,
   parseContractMessage,
   parseEnumMember,
   requireId,
@@ -70,7 +70,7 @@ const MAX_INTERESTS = 16;
  * @throws InvalidAgentLine
  */
 export function parseAgentMessage(line: JsonValue): AgentMessage {
-  if (!isObject(line)) throw new InvalidAgentLine("it is no JSON object");
+  if (!isJsonObject(line)) throw new InvalidAgentLine("it is no JSON object");
   const { type } = line;
   const read = typeof type === "string" && Object.hasOwn(PARSERS, type) ? PARSERS[type] : undefined;
   if (!read) throw new InvalidAgentLine(`its type is ${JSON.stringify(type) ?? "missing"}`);

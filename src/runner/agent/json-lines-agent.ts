@@ -2,6 +2,7 @@ import type { Writable } from "node:stream";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { ReportAgentRequest_State as State } from "#gen/runner/v1/agent_work_service_pb.js";
+import { isJsonObject } from "../../domain/json-object.ts";
 import type { CommandResult } from "../process/command.ts";
 import { errorBlock, truncate } from "./agent-block.ts";
 import { startLine } from "./agent-facts.ts";
@@ -11,7 +12,7 @@ import type { BlockContent } from "./agent-reporter.ts";
 import { Turns } from "./agent-turns.ts";
 import { type ApprovalRequest, ApprovalRequests } from "./approval-requests.ts";
 import { LineReader, type OutputLine } from "./line-reader.ts";
-import { InvalidAgentLine, isObject } from "./line-values.ts";
+import { InvalidAgentLine } from "./line-values.ts";
 import { type RunningAgent, StderrTail } from "./running-agent.ts";
 import { StreamedTextMask } from "./streamed-text-mask.ts";
 import { SubagentManager } from "./subagent-manager.ts";
@@ -251,7 +252,7 @@ class JsonConversation {
 const WORDS: readonly unknown[] = ["text", "thought"];
 
 function isWords(line: JsonValue): boolean {
-  return isObject(line) && WORDS.includes(line.type);
+  return isJsonObject(line) && WORDS.includes(line.type);
 }
 
 /** Parses JSON without the engine's error, which quotes the text. */

@@ -5,6 +5,7 @@ import {
   type JsonValue,
   type MessageShape,
 } from "@bufbuild/protobuf";
+import { isJsonObject } from "../../domain/json-object.ts";
 
 /** The error for an invalid line; its message gives the reason. */
 export class InvalidAgentLine extends Error {
@@ -22,10 +23,6 @@ export function parseContractMessage<T extends DescMessage>(
   } catch (error) {
     throw new InvalidAgentLine(`its ${name} cannot be read: ${(error as Error).message}`);
   }
-}
-
-export function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function requireText(line: JsonObject, name: string, absent?: string): string {
@@ -49,7 +46,7 @@ export function textOrJson(value: JsonValue | undefined): string {
 /** Reads a list of objects; returns an empty list when the field is missing. */
 export function requireObjects(line: JsonObject, name: string): JsonObject[] {
   const value = line[name] ?? [];
-  if (!Array.isArray(value) || !value.every(isObject))
+  if (!Array.isArray(value) || !value.every((each) => isJsonObject(each)))
     throw new InvalidAgentLine(`its ${name} are no list of objects`);
   return value;
 }

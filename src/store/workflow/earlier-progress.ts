@@ -1,3 +1,4 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import type { FilledColumns, RowFill } from "../row-fill.ts";
 
 /**
@@ -5,8 +6,7 @@ import type { FilledColumns, RowFill } from "../row-fill.ts";
  * engines. It reads the stored JSON as it was then, so that it does not change with the messages.
  */
 
-type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-type Fields = Record<string, Json>;
+type Fields = Record<string, JsonValue>;
 
 interface EarlierRow {
   readonly body: string;
@@ -67,27 +67,27 @@ function rewrittenExecution({ body }: EarlierRow): FilledColumns {
 
 function partsOf(body: string) {
   const { id = "", metadata, spec, status } = JSON.parse(body) as Fields;
-  const fields = (value: Json | undefined) => (value ?? {}) as Fields;
+  const fields = (value: JsonValue | undefined) => (value ?? {}) as Fields;
   return { id, metadata: fields(metadata), spec: fields(spec), status: fields(status) };
 }
 
 /** Returns a status without its empty values, and without the session if it equals that of the specification. */
-function progressText({ session, ...status }: Fields, ofSpec: Json | undefined): string {
+function progressText({ session, ...status }: Fields, ofSpec: JsonValue | undefined): string {
   return JSON.stringify(withoutEmpty({ ...(session !== ofSpec && { session: session ?? "" }), ...status }));
 }
 
 /** Removes empty values, except messages, whose presence has a meaning, and values of maps. */
-function withoutEmpty(value: Json): Json {
+function withoutEmpty(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutEmpty);
   if (typeof value !== "object" || value === null) return value;
   const kept = Object.entries(value).filter(([, each]) => !isEmpty(each));
   return Object.fromEntries(kept.map(([name, each]) => [name, name === "meta" ? each : withoutEmpty(each)]));
 }
 
-function isEmpty(value: Json): boolean {
+function isEmpty(value: JsonValue): boolean {
   return value === "" || value === 0 || value === false || (Array.isArray(value) && value.length === 0);
 }
 
-function timeOf(value: Json | undefined): number | null {
+function timeOf(value: JsonValue | undefined): number | null {
   return typeof value === "string" ? Date.parse(value) : null;
 }

@@ -1,5 +1,6 @@
 import { ErrorReason } from "#gen/service/v1/error_reason_pb.js";
 import { DomainError, valueUnusable } from "../../error.ts";
+import { isJsonObject } from "../../json-object.ts";
 import { isReadableName } from "../../text/deceptive-text.ts";
 
 /** A JSON object of a request, whose attributes are found without regard to letter case (RFC 7643, 2.1). */
@@ -18,7 +19,7 @@ const CORE_PREFIX = /^urn:ietf:params:scim:schemas:core:2\.0:(?:user|group):/;
 
 /** Returns the attributes of a JSON object by their names in lower case, without the prefix of a core schema. */
 export function attributesOf(value: unknown): Attributes {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
+  if (!isJsonObject(value))
     throw new DomainError(ErrorReason.BODY_MALFORMED, "the request must be a JSON object");
   return new Map(Object.entries(value).map(([name, each]) => [nameOf(name), each]));
 }

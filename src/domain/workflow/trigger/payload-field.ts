@@ -1,4 +1,4 @@
-import { isJsonObject } from "./webhook-body.ts";
+import { isJsonObject } from "../../json-object.ts";
 
 /**
  * The error for a payload that starts nothing; the message names the reason, and is safe to show.

@@ -1,7 +1,8 @@
 import type { WorkflowParameter } from "#gen/service/v1/workflow_pb.js";
 import { valueUnusable } from "../../error.ts";
+import { isJsonObject } from "../../json-object.ts";
 import type { ParsedDelivery } from "./parsed-delivery.ts";
-import { isJsonObject, valueProblem } from "./webhook-body.ts";
+import { valueProblem } from "./webhook-body.ts";
 
 type ParsedManualDelivery = Extract<ParsedDelivery, { kind: "manual" }>;
 

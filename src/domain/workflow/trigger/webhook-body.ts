@@ -1,3 +1,5 @@
+import { isJsonObject } from "../../json-object.ts";
+
 /** Limits of StartWorkflowRequest.parameters, which also apply to values that a webhook posts. */
 const MAX_PARAMETERS = 10;
 const MAX_KEY_CHARACTERS = 128;
@@ -111,9 +113,4 @@ function isDeeper(value: unknown, levels: number): boolean {
 
 function isNesting(value: unknown): value is object {
   return typeof value === "object" && value !== null;
-}
-
-/** Returns whether a JSON value is an object, and not an array. */
-export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { posix } from "node:path";
+import { isJsonObject } from "../../../domain/json-object.ts";
 import { resolveInside } from "../../git/tree-path.ts";
 import { WorkFailure } from "../../protocol/work-failure.ts";
 
@@ -111,9 +112,8 @@ function objectIn(text: string, path: string): Readonly<Record<string, unknown>>
 
 function asObject(value: unknown, path: string, name: string): Readonly<Record<string, unknown>> {
   if (value === undefined) return {};
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw invalid(path, `has something else than an object in ${name}`);
-  return value as Record<string, unknown>;
+  if (!isJsonObject(value)) throw invalid(path, `has something else than an object in ${name}`);
+  return value;
 }
 
 function asText(value: unknown, path: string, name: string): string | undefined {
