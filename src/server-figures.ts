@@ -122,6 +122,6 @@ const read = async (source: MetricSource): Promise<Figure[]> => {
 
 /** Metrics that are left out: calls, work and records of all organizations, and checks, which are shown separately. */
 const LEFT_OUT =
-  /^rpc_server_|^http_server_request_|_ended_total$|^chartroom_(trigger_events|isolation_refusals|audit_export)|^chartroom_(ready|check_well)$/;
+  /^rpc_server_|^http_server_request_|_ended_total$|^chartroom_(trigger_events|event_deliveries_total|isolation_refusals|audit_export)|^chartroom_(ready|check_well)$/;
 
 const isOfServer = ({ name }: Figure): boolean => !LEFT_OUT.test(name);

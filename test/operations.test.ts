@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "@jest/globals";
+import { INACTIVE_AFTER_MS } from "../src/domain/runner/runner-heartbeat.ts";
 import { ROOT } from "./harness/program.ts";
 
 const read = (name: string) => readFileSync(join(ROOT, "docs", name), "utf8");
@@ -30,6 +31,7 @@ const WORDS = new Set([
   "and",
   "rate",
   "increase",
+  "min_over_time",
   "topk",
   "histogram_quantile",
 ]);
@@ -113,6 +115,19 @@ describe("the alert rules", () => {
       expect([name, expression]).not.toEqual([name, ""]);
       expect([name, problemsOf(expression)]).toEqual([name, []]);
     }
+  });
+
+  test("do not wait for a longer silence than a connected runner can have", () => {
+    const longest = INACTIVE_AFTER_MS / 1000;
+    const silences = rules.flatMap(({ expression }) =>
+      [...expression.matchAll(/chartroom_runner_silence_max\)? > (\d+)/g)].map(([, seconds]) =>
+        Number(seconds),
+      ),
+    );
+    expect(silences.filter((seconds) => seconds >= longest)).toEqual([]);
+    expect(rules.find(({ name }) => name === "ChartroomRunnerSilent")?.expression).toContain(
+      'chartroom_runner_state="disconnected"',
+    );
   });
 
   test("each have a severity, a sentence, and a section of the page that says what to do", () => {

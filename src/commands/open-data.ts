@@ -83,18 +83,26 @@ export async function openData(config: DataConfig, options: OpenOptions = {}): P
  * @throws StartError also when there is no database, or no key file
  */
 export async function openExistingData(config: DataConfig, options: OpenOptions = {}): Promise<OpenData> {
-  requireDatabase(config);
-  requireKeyFile(config);
-  const nothing = new StartError(
-    `there is nothing in ${placeOf(config)}: correct --database-url, or start the server once`,
-  );
-  // Opening it would create the tables.
-  if (config.databaseUrl && !(await hasTables(config))) throw nothing;
+  await requireExistingData(config);
   const data = await openData(config, options);
   if (!config.databaseUrl || (await hadOrganization(data.store.reader))) return data;
   await data.store.close();
-  throw nothing;
+  throw nothingIn(config);
 }
+
+/**
+ * Requires data in the settings, without opening it: that would create the tables of a database.
+ *
+ * @throws StartError when there is no database, or no key file
+ */
+export async function requireExistingData(config: DataConfig): Promise<void> {
+  requireDatabase(config);
+  requireKeyFile(config);
+  if (config.databaseUrl && !(await hasTables(config))) throw nothingIn(config);
+}
+
+const nothingIn = (config: DataConfig): StartError =>
+  new StartError(`there is nothing in ${placeOf(config)}: correct --database-url, or start the server once`);
 
 /** Requires a database in the data folder, unless the settings name another one. @throws StartError */
 function requireDatabase(config: DataConfig): void {

@@ -8,7 +8,8 @@ import type { StoredOrganization } from "../store/identity/organization.ts";
 import { findOrganizations, findOrganizationsWithBytes } from "../store/identity/organization.ts";
 import type { Store } from "../store/store.ts";
 import type { Listing } from "./definitions/command-line.ts";
-import { openExistingData, rethrowDomainError } from "./open-data.ts";
+import { openExistingData, requireExistingData, rethrowDomainError } from "./open-data.ts";
+import { openDataReadOnly } from "./open-read-only.ts";
 import { checkPerson } from "./person.ts";
 import { StartError } from "./start-error.ts";
 import { argumentWords } from "./terminal/argument-words.ts";
@@ -45,9 +46,14 @@ export async function createOrganization(config: DataConfig, options: Organizati
   }
 }
 
-/** Lists the organizations: id, stored bytes and name. */
+/**
+ * Lists the organizations: id, stored bytes and name. Works on a full disk, to show what fills it.
+ *
+ * @throws StartError when there is no data, or it cannot be read
+ */
 export async function listOrganizations(config: DataConfig): Promise<Listing> {
-  const { store } = await openExistingData(config);
+  await requireExistingData(config);
+  const store = await openDataReadOnly(config);
   try {
     const all = await findOrganizationsWithBytes(store.reader);
     const width = Math.max(0, ...all.map(({ bytes }) => String(bytes).length));

@@ -11,6 +11,7 @@ import {
 } from "../store/access/installation-counts.ts";
 import type { Scope, Store } from "../store/store.ts";
 import type { Metric } from "./metric.ts";
+import { outcomeMetrics } from "./outcome-metrics.ts";
 
 /** The parts of a store that metrics read. */
 export type MeasuredStore = Pick<Store, "measures" | "searcher">;
@@ -47,49 +48,7 @@ export const writeMetrics = ({ measures }: MeasuredStore): readonly Metric[] => 
     kind: "histogram",
     values: [[{}, measures.lockWaitSeconds]],
   },
-  ...(
-    [
-      ["action", "chartroom.actions.ended", "Actions that ended, by how.", "chartroom.end"],
-      [
-        "workflow execution",
-        "chartroom.executions.ended",
-        "Workflow executions that ended, by how.",
-        "chartroom.end",
-      ],
-      [
-        "agent execution",
-        "chartroom.agent_executions.ended",
-        "Agent executions that ended, by how.",
-        "chartroom.end",
-      ],
-      [
-        "trigger event",
-        "chartroom.trigger.events",
-        "Entries of the trigger ledger, by their verdict.",
-        "chartroom.verdict",
-      ],
-      [
-        "event delivery",
-        "chartroom.event.deliveries",
-        "Attempts to send an event to a subscription, by their verdict.",
-        "chartroom.verdict",
-      ],
-      [
-        "isolation refusal",
-        "chartroom.isolation.refusals",
-        "Connections that isolated work was refused, by why.",
-        "chartroom.reason",
-      ],
-    ] as const
-  ).map(
-    ([of, name, help, label]): Metric => ({
-      name,
-      help: `${help} Counted by the process that wrote it.`,
-      unit: of === "trigger event" ? "{event}" : "{item}",
-      kind: "counter",
-      values: [...measures.outcomes(of)].map(([as, count]) => [{ [label]: as }, count]),
-    }),
-  ),
+  ...outcomeMetrics(measures),
 ];
 
 /**

@@ -3,7 +3,7 @@ import { rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect } from "@jest/globals";
 import { post, reasonOf, repository } from "../harness/call.ts";
-import { onOwnDisk, testWithOwnDisk } from "../harness/own-disk.ts";
+import { onOwnDisk, runBeside, testWithOwnDisk } from "../harness/own-disk.ts";
 import {
   startHostedServer,
   startServer,
@@ -78,6 +78,11 @@ testWithOwnDisk(
     expect(listed.status).toBe(200);
     expect(listed.body.projects.length).toBeGreaterThanOrEqual(1);
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    // The operator sees what fills the disk.
+    const command = ["bin/chartroom.js", "organization", "list", "--data-dir", dataDir];
+    const organizations = runBeside(server.process, [process.execPath, ...command]);
+    expect([organizations.stderr, organizations.status]).toEqual(["", 0]);
+    expect(organizations.stdout).toContain("My organization");
     await until(
       async () => server.log().find(({ msg }) => msg === "the database accepts no changes; reads still work"),
       (line) => line?.problem === "the disk of the data folder is full",

@@ -95,6 +95,25 @@ describe("the metrics of a server", () => {
   test("count what ended, what waits, and the writes of the store", () => {
     expect(sampleOf(scraped, "chartroom_actions_ended_total", { chartroom_end: "done" })).toBe(1);
     expect(sampleOf(scraped, "chartroom_executions_ended_total", { chartroom_end: "done" })).toBe(1);
+    // Prometheus sees no increase in a counter that appears with its first value.
+    for (const [name, label, values] of [
+      ["actions_ended", "end", ["failed", "stopped"]],
+      ["executions_ended", "end", ["failed", "stopped"]],
+      ["agent_executions_ended", "end", ["failed", "stopped"]],
+      ["trigger_events", "verdict", ["overlap", "bad_signature", "refused"]],
+      [
+        "event_deliveries",
+        "verdict",
+        ["accepted", "refused", "unreachable", "address_refused", "unreadable"],
+      ],
+      ["isolation_refusals", "reason", ["not_allowed", "address_not_public", "no_address", "begun_by_fork"]],
+    ] as const)
+      for (const value of values)
+        expect([
+          name,
+          value,
+          sampleOf(scraped, `chartroom_${name}_total`, { [`chartroom_${label}`]: value }),
+        ]).toEqual([name, value, 0]);
     expect(sampleOf(scraped, "chartroom_ready")).toBe(1);
     const age = (Date.now() - Date.UTC(2026, 0, 1)) / 1000;
     expect(sampleOf(scraped, "chartroom_backup_age")).toBeLessThanOrEqual(age);
@@ -172,7 +191,9 @@ describe("the metrics of a server", () => {
     ])
       expect(names).toContain(each);
     // They would tell of the other organizations of the server.
-    expect([...names].filter((each) => /ended|trigger|audit|rpc_|_request_/.test(String(each)))).toEqual([]);
+    expect(
+      [...names].filter((each) => /ended|trigger|deliveries|audit|rpc_|_request_/.test(String(each))),
+    ).toEqual([]);
   });
 
   test("are served at one path, to GET", async () => {

@@ -1,6 +1,6 @@
-import { spawnSync } from "node:child_process";
+import { type ChildProcess, spawnSync } from "node:child_process";
 import { test } from "@jest/globals";
-import { testUnless } from "./program.ts";
+import { ROOT, testUnless } from "./program.ts";
 import { type SlowDisk, slowDisk } from "./slow-disk.ts";
 
 /** Without root, a user namespace lets a process mount file systems. */
@@ -16,6 +16,13 @@ const UNSHARE = ["unshare", process.getuid?.() === 0 ? "-m" : "-rm"];
 export function onOwnDisk(folder: string, options: string): readonly string[] {
   const script = 'mount -t tmpfs -o "$1" tmpfs "$0" && shift && exec "$@"';
   return [...UNSHARE, "sh", "-c", script, folder, options];
+}
+
+/** Runs a program that sees the file systems of a process with its own disk. */
+export function runBeside({ pid }: Pick<ChildProcess, "pid">, [program = "", ...args]: readonly string[]) {
+  const asRoot = process.getuid?.() === 0 ? [] : ["--user", "--preserve-credentials"];
+  const enter = ["--target", String(pid), "--mount", ...asRoot, `--wdns=${ROOT}`];
+  return spawnSync("nsenter", [...enter, program, ...args], { encoding: "utf8" });
 }
 
 /**

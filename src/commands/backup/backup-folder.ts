@@ -23,7 +23,8 @@ import { lockFile } from "../../store/sqlite/lock.ts";
 import { makeFolder } from "../folders/file-access.ts";
 import { NOTHING_WRITTEN, type WhenInterrupted, written } from "../folders/interrupted.ts";
 import { requireKeyFile, requireKeys } from "../open-data.ts";
-import { openAudit, verifyAudit } from "../record/audit.ts";
+import { openDataReadOnly } from "../open-read-only.ts";
+import { verifyAudit } from "../record/audit.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { createBackup, restoreBackup } from "./backup.ts";
 
@@ -130,7 +131,7 @@ async function check(config: DataConfig, file: string, scratch: string): Promise
   const restored = { ...config, databaseUrl: "", dataDir: scratch, keyFile: keyFileOf(config) };
   await restoreBackup(restored, file, SILENT);
   await requireSound(scratch);
-  const store = await openAudit(restored);
+  const store = await openDataReadOnly(restored);
   try {
     await requireKeys(restored, store, loadKeys(restored.keyFile));
   } finally {

@@ -4,8 +4,9 @@ import type { DataConfig } from "../../config/config.ts";
 import type { ExportLine, NamedHead } from "../../domain/record/audit-export.ts";
 import { createExportCheck } from "../../domain/record/audit-export-check.ts";
 import { exportChains } from "../../store/record/audit-chain.ts";
+import { openDataReadOnly } from "../open-read-only.ts";
 import { StartError } from "../start-error.ts";
-import { lineOf, loadAuditMac, openAudit, type Verdict } from "./audit.ts";
+import { lineOf, loadAuditMac, type Verdict } from "./audit.ts";
 
 /**
  * Prints the audit log as JSON lines, from one snapshot of the data.
@@ -19,7 +20,7 @@ export async function exportAudit(
   print: (text: string) => void,
 ): Promise<void> {
   const after = since === undefined ? [] : await headsOf(since);
-  const store = await openAudit(config);
+  const store = await openDataReadOnly(config);
   try {
     for await (const line of exportChains(store.reader, after)) print(`${JSON.stringify(line)}\n`);
   } finally {

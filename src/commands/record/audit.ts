@@ -3,11 +3,8 @@ import type { AuditAnchor } from "../../domain/audit-anchor.ts";
 import type { AuditMac, ChainReport } from "../../domain/record/audit-verification.ts";
 import { auditMacOf, loadKeys } from "../../keys.ts";
 import { verifyChains } from "../../store/record/audit-chain.ts";
-import { openReadOnly } from "../../store/sqlite/open-read-only.ts";
-import type { ReadOnlyStore } from "../../store/store.ts";
 import { requireKeyFile } from "../open-data.ts";
-import { addressOf, asDatabaseError } from "../open-database.ts";
-import { StartError } from "../start-error.ts";
+import { openDataReadOnly } from "../open-read-only.ts";
 
 /** The maximum time of a Date, in milliseconds since 1970 UTC. */
 const LAST_MS = 8.64e15;
@@ -27,7 +24,7 @@ export interface Verdict {
  */
 export async function verifyAudit(config: DataConfig): Promise<Verdict> {
   const mac = loadAuditMac(config);
-  const store = await openAudit(config);
+  const store = await openDataReadOnly(config);
   try {
     const chains = await verifyChains(store.reader, mac);
     const broken = chains.filter(({ broken }) => broken).length;
@@ -81,22 +78,4 @@ function formatHash(hash: Uint8Array): string {
 export function loadAuditMac(config: DataConfig): AuditMac {
   requireKeyFile(config);
   return auditMacOf(loadKeys(keyFileOf(config)));
-}
-
-/** Opens a read-only snapshot of the data. */
-export async function openAudit(config: DataConfig): Promise<ReadOnlyStore> {
-  return config.databaseUrl ? await openAuditDatabase(config) : openAuditStore(config.dataDir);
-}
-
-async function openAuditDatabase(config: DataConfig): Promise<ReadOnlyStore> {
-  const { openReadOnlyDatabase } = await import("../../store/postgres/open-read-only.ts");
-  return asDatabaseError(config, () => openReadOnlyDatabase(addressOf(config)));
-}
-
-function openAuditStore(dataDir: string): ReadOnlyStore {
-  try {
-    return openReadOnly(dataDir);
-  } catch (error) {
-    throw new StartError((error as Error).message);
-  }
 }
