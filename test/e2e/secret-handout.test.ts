@@ -180,7 +180,8 @@ describe("an action over a project", () => {
     for (const id of [runner.runnerId, work.leaseId, work.action.actionId]) expect(recorded).toContain(id);
     const filter = { subjectIds: [work.action.environment.id], actions: ["secret/handed_out"] };
     const { entries } = await world.call("EventService/ListAuditLogs", { filter }, admin);
-    expect(entries).toMatchObject([{ actorId: runner.runnerId, action: "secret/handed_out" }]);
+    const kind = "AUDIT_LOG_ENTRY_KIND_CREDENTIAL_ACCESS";
+    expect(entries).toMatchObject([{ actorId: runner.runnerId, action: "secret/handed_out", kind }]);
     // To hand out changes nothing.
     expect(kinds).toEqual(["created", "deleted"]);
   });

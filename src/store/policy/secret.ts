@@ -7,6 +7,7 @@ import { fromBody, toBody } from "../json.ts";
 import { bodyColumns, listedRows } from "../listed-row.ts";
 import { prepared } from "../prepared.ts";
 import { builderOf } from "../query-builder.ts";
+import { SECRETS_HANDED_OUT } from "../record/audit-log.ts";
 import type { Reader, ResourceType, Scope, WriteTransaction } from "../store.ts";
 import type { SecretTable } from "./policy-schema.ts";
 
@@ -106,7 +107,7 @@ export function recordHandedSecrets(tx: WriteTransaction, scope: Scope, handed: 
     type: "environment",
     id,
     kind: "read",
-    operation: "secret/handed_out",
+    operation: SECRETS_HANDED_OUT,
     after: JSON.stringify(after),
   });
 }

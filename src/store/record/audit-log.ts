@@ -144,8 +144,13 @@ const CREDENTIAL_TYPES: ReadonlySet<string> = new Set<ResourceType>([
 /** Operations on these types that may find nothing to change. */
 const CHANGING_OPERATIONS = /\/(Create|Update|Rotate|Delete)\w+$/;
 
+/** The operation of entries that name the secrets that a runner got with a lease. */
+export const SECRETS_HANDED_OUT = "secret/handed_out";
+
 function entryKind({ operation, subject_type, diff }: EntryRow): AuditLogEntryKind {
-  const isRead = diff === "{}" && CREDENTIAL_TYPES.has(subject_type) && !CHANGING_OPERATIONS.test(operation);
+  const isRead =
+    operation === SECRETS_HANDED_OUT ||
+    (diff === "{}" && CREDENTIAL_TYPES.has(subject_type) && !CHANGING_OPERATIONS.test(operation));
   return isRead ? AuditLogEntryKind.CREDENTIAL_ACCESS : AuditLogEntryKind.RESOURCE_CHANGE;
 }
 
