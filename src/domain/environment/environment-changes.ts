@@ -32,17 +32,22 @@ export function requireReadable(mayRead: boolean): void {
   );
 }
 
-/** Returns the sums of the counts of all repositories. */
+const MAX_FILES = 2 ** 31 - 1;
+const MAX_LINES = 2n ** 63n - 1n;
+
+/** Returns the sums of the counts of all repositories, or the largest count that a response can have. */
 export function totalCounts(repositories: readonly RepositoryChanges[]): ChangeCounts {
+  const files = (one: number, other: number) => Math.min(one + other, MAX_FILES);
+  const lines = (one: bigint, other: bigint) => (one + other < MAX_LINES ? one + other : MAX_LINES);
   const total = create(ChangeCountsSchema);
   for (const { counts } of repositories) {
     if (!counts) continue;
-    total.changedFiles += counts.changedFiles;
-    total.addedFiles += counts.addedFiles;
-    total.deletedFiles += counts.deletedFiles;
-    total.renamedFiles += counts.renamedFiles;
-    total.addedLines += counts.addedLines;
-    total.deletedLines += counts.deletedLines;
+    total.changedFiles = files(total.changedFiles, counts.changedFiles);
+    total.addedFiles = files(total.addedFiles, counts.addedFiles);
+    total.deletedFiles = files(total.deletedFiles, counts.deletedFiles);
+    total.renamedFiles = files(total.renamedFiles, counts.renamedFiles);
+    total.addedLines = lines(total.addedLines, counts.addedLines);
+    total.deletedLines = lines(total.deletedLines, counts.deletedLines);
   }
   return total;
 }

@@ -18,6 +18,7 @@ import {
   questionFailed,
   requireRoomForQuestion,
 } from "../../domain/runner/runner-questions.ts";
+import { requireTimestampInRange } from "../../domain/timestamp-range.ts";
 import { findEnvironment } from "../../store/environment/environment.ts";
 import {
   findAskers,
@@ -209,13 +210,15 @@ export function expectAnswer<Case extends AnswerCase>(
 
 /**
  * Stores a runner's answer or its progress. Only the first answer counts.
- * @throws DomainError NOT_FOUND when nobody waits for it any longer; IN_USE for an instance that was replaced
+ * @throws DomainError NOT_FOUND when nobody waits for it any longer; IN_USE for an instance that was replaced;
+ * VALUE_UNUSABLE for a time out of range
  */
 export function answerRequest(
   { store }: QuestionDependencies,
   req: AnswerRequestRequest,
   ctx: HandlerContext,
 ) {
+  requireFileTimes(req.answer);
   return writeAsCaller(store, ctx, async (tx, caller) => {
     const runner = await findStoredRunner(tx.db, caller, caller.subject.id);
     if (!runner) throw unauthenticated();
@@ -226,6 +229,15 @@ export function answerRequest(
     else if (!asked.answer) await recordAnswer(tx, caller, req);
     return create(AnswerRequestResponseSchema);
   });
+}
+
+/** Requires times that the response to the asker can have. @throws DomainError VALUE_UNUSABLE */
+function requireFileTimes(answer: Answer): void {
+  if (answer.case === "filePart")
+    requireTimestampInRange("filePart.file.modifiedAt", answer.value.file?.modifiedAt);
+  if (answer.case !== "fileList") return;
+  for (const [index, { modifiedAt }] of answer.value.files.entries())
+    requireTimestampInRange(`fileList.files[${index}].modifiedAt`, modifiedAt);
 }
 
 /** Postpones the end of a long-running question. */
