@@ -13,11 +13,12 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "@jest/globals";
+import Database from "better-sqlite3";
 import { post, repository } from "../harness/call.ts";
 import { dataEnvironmentOf } from "../harness/data-config.ts";
 import { testOnSqlite } from "../harness/engine.ts";
 import { postgresUrl } from "../harness/postgres-database.ts";
-import { ROOT, terminalEnvironment } from "../harness/program.ts";
+import { ROOT, runProgram, terminalEnvironment } from "../harness/program.ts";
 import { countOf, type RawData, tablesOf, withRawData, withRawFile } from "../harness/raw-data.ts";
 import {
   runCommand,
@@ -277,6 +278,49 @@ describe("chartroom backup and restore", () => {
       `chartroom: there is no file ${join(folder, "absent")}\n`,
     );
     expect(readdirSync(folder).toSorted()).toEqual(["chartroom.backup", "damaged"]);
+  });
+
+  testOnSqlite("PostgreSQL builds its own indexes and checks references")(
+    "are refused for an index that lacks a row of its table, and for a row that refers to none",
+    async () => {
+      const server = await startHostedServer();
+      await server.stop();
+      const folder = temporaryFolder();
+      const [backup, target] = [join(folder, "chartroom.backup"), join(folder, "target")];
+      expect((await runHostedCommand(["backup", backup, "--data-dir", server.dataDir])).code).toBe(0);
+      /** Changes a copy in steps, each on a connection of its own, and returns why it is not restored. */
+      const refusalOf = async (...steps: string[]) => {
+        const file = join(folder, "damaged");
+        copyFileSync(backup, file);
+        for (const step of steps) {
+          const raw = new Database(file);
+          raw.unsafeMode();
+          raw.exec(`pragma foreign_keys = off; pragma writable_schema = on; ${step}`);
+          raw.close();
+        }
+        const { code, stderr } = await runHostedCommand(["restore", file, "--data-dir", target]);
+        expect([code, existsSync(target)]).toEqual([1, false]);
+        return stderr;
+      };
+      const hidden = "sqlite_master where name = 'member_by_joining'";
+      const stale = await refusalOf(
+        `create table hidden as select * from ${hidden}; delete from ${hidden}`,
+        "update member set created_at = created_at + 1",
+        "insert into sqlite_master select * from hidden; drop table hidden",
+      );
+      expect(stale).toMatch(/damaged: row 1 missing from index member_by_joining\n$/);
+      expect(await refusalOf("delete from account")).toMatch(/damaged: \d+ of its rows refer to rows/);
+    },
+  );
+
+  test("takes no folder and no pipe for a backup", async () => {
+    const folder = temporaryFolder();
+    const [pipe, target] = [join(folder, "pipe"), join(folder, "target")];
+    expect((await runProgram("mkfifo", [pipe])).code).toBe(0);
+    for (const file of [folder, pipe]) {
+      const { code, stderr } = await runHostedCommand(["restore", file, "--data-dir", target]);
+      expect([code, stderr]).toEqual([1, `chartroom: ${file} is no file: name that of a backup\n`]);
+    }
   });
 
   test("need the keys of their time: another key file starts nothing", async () => {

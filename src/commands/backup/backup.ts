@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type DataConfig, keyFileOf } from "../../config/config.ts";
 import { copyRows } from "../../store/copy-rows.ts";
-import { backUp, lockDraft, requireNew, restore } from "../../store/sqlite/backup.ts";
+import { backUp, lockDraft, requireFile, requireNew, restore } from "../../store/sqlite/backup.ts";
 import { DATABASE_FILE } from "../../store/sqlite/open.ts";
 import { readFile, writeFile } from "../../store/sqlite/portable.ts";
 import { asFileError, isDatabaseWriteFailure, makeFolder, writeProblem } from "../folders/file-access.ts";
@@ -89,7 +89,7 @@ export async function restoreBackup(
         () => removeEmptyFolders(made),
       );
     }
-    if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+    requireFile(file);
     const { fillDatabase } = await import("../../store/postgres/portable.ts");
     await readFile(file, (source) =>
       aloneOnDatabase(config, () =>

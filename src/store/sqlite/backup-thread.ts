@@ -2,8 +2,8 @@ import { Worker } from "node:worker_threads";
 
 /** A task that keeps the processor busy for as long as the database is large. */
 export interface BackupTask {
-  /** Copies the database into an empty file, or checks it: {@link requireCurrentDatabase}, {@link requireSoundDatabase}. */
-  readonly task: "copy" | "requireCurrent" | "requireSound";
+  /** Copies the database into an empty file, or checks it: {@link requireCurrentDatabase}. */
+  readonly task: "copy" | "requireCurrent";
   readonly file: string;
   /** The file that a copy fills. */
   readonly into?: string;

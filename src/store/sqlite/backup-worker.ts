@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
-import { requireCurrentDatabase, requireSoundDatabase } from "./backup.ts";
+import { requireCurrentDatabase } from "./backup.ts";
 import type { BackupFailure, BackupTask } from "./backup-thread.ts";
 
 // The thread of one task on a database file: it answers once, and ends.
@@ -10,7 +10,6 @@ function run({ task, file, into }: BackupTask): void {
   const raw = new Database(file, { readonly: true });
   try {
     if (task === "requireCurrent") requireCurrentDatabase(raw, file);
-    else if (task === "requireSound") requireSoundDatabase(raw);
     // One statement copies one state, without the pages of deleted rows.
     else raw.prepare("vacuum into ?").run(into);
   } finally {

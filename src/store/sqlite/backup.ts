@@ -6,6 +6,7 @@ import {
   openSync,
   readdirSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -39,7 +40,7 @@ export async function restore(
   dataDir: string,
   makeFolder: (folder: string) => void,
 ): Promise<void> {
-  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+  requireFile(file);
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0) {
     throw new Error(`the folder ${dataDir} is not empty: name one that is, or one that does not exist`);
   }
@@ -48,19 +49,17 @@ export async function restore(
   await copyWhole(file, join(dataDir, DATABASE_FILE));
 }
 
-/**
- * Checks everything in a restored data folder: the pages, that each index matches its table, and that all referenced
- * rows exist.
- * @throws Error with a sentence for the operator
- */
-export function requireSound(dataDir: string): Promise<void> {
-  return runBackupTask({ task: "requireSound", file: join(dataDir, DATABASE_FILE) });
+/** Requires a regular file: the engine would wait at a pipe forever. @throws Error with a sentence for the operator */
+export function requireFile(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (!found) throw new Error(`there is no file ${file}`);
+  if (!found.isFile()) throw new Error(`${file} is no file: name that of a backup`);
 }
 
-/** @throws Error with a sentence for the operator when a page is damaged, or a row that is referred to is missing */
-export function requireSoundDatabase(raw: Database.Database): void {
+/** Checks every page, that each index matches its table, and that all referenced rows exist. @throws Error */
+function requireSoundDatabase(raw: Database.Database): void {
   const damage = raw.pragma("integrity_check(1)", { simple: true });
-  if (damage !== "ok") throw new Error(`its pages are damaged: ${damage}`);
+  if (damage !== "ok") throw new Error(String(damage));
   const lost = raw.prepare("select 1 from pragma_foreign_key_check").all().length;
   if (lost > 0) throw new Error(`${lost} of its rows refer to rows that do not exist`);
 }
@@ -132,8 +131,7 @@ async function copyWhole(database: string, file: string): Promise<void> {
 export function requireCurrentDatabase(raw: Database.Database, file: string): void {
   let names: string[];
   try {
-    const damage = raw.pragma("quick_check", { simple: true });
-    if (damage !== "ok") throw new Error(String(damage));
+    requireSoundDatabase(raw);
     names = raw.prepare<[], string>("select name from migration order by position").pluck().all();
   } catch (error) {
     throw new Error(`${file} is no backup, or it is damaged: ${(error as Error).message}`);
