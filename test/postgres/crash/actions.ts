@@ -9,6 +9,7 @@ import { EnvironmentPhase as Phase } from "#gen/service/v1/environment_pb.js";
 import { createHttpTransport, createWorkClient } from "../../../src/runner/protocol/connection.ts";
 import type { Lease } from "../../../src/runner/protocol/lease.ts";
 import { poll } from "../../../src/runner/protocol/work-loop.ts";
+import { MAX_ATTEMPTS } from "../../../src/services/runner/held-lease.ts";
 import type { Answer } from "../../harness/call.ts";
 import { registerRunner } from "../../harness/fake-runner.ts";
 import { task } from "../../harness/started-execution.ts";
@@ -151,9 +152,14 @@ export function actionProblems(actions: readonly Answer["body"][], events: reado
       own.filter((event) => event.what === what).map(({ attempt }) => attempt);
     const begun = attemptsOf("begun");
     const isDone = status.phase.endsWith("_DONE") && status.failures.length === 0;
-    const isLost = status.failures.some(({ reason }: { reason: string }) => reason === "attempt_lost");
+    // Each of its attempts was lost with a lease that ran out, of which none may have been finished.
+    const isExhausted =
+      status.failures.length === 1 &&
+      status.failures[0].reason === "attempts_exhausted" &&
+      status.attempt === MAX_ATTEMPTS &&
+      attemptsOf("finished").length === 0;
     const problems = [
-      ...(isDone || isLost ? [] : [`ended as ${status.phase} ${JSON.stringify(status.failures)}`]),
+      ...(isDone || isExhausted ? [] : [`ended as ${status.phase} ${JSON.stringify(status.failures)}`]),
       ...(new Set(begun).size === begun.length ? [] : [`an attempt was given out twice: ${begun}`]),
       ...(begun.every((attempt) => attempt <= status.attempt)
         ? []
