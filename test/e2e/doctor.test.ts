@@ -87,6 +87,16 @@ describe("the doctor", () => {
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
   });
 
+  testOnSqlite("servers on PostgreSQL do not lock their data folder")(
+    "tells that the server at the port uses another data folder",
+    async () => {
+      const server = await startHostedServer();
+      const { code, wrong } = await diagnose(sound, ["--port", String(server.port)]);
+      const line = `wrong  address      a Chartroom server listens at port ${server.port} of 127.0.0.1, but none uses this data folder`;
+      expect([code, wrong]).toEqual([1, [line]]);
+    },
+  );
+
   test("tells that another program listens at the server's port", async () => {
     const other = createServer((_request, response) => response.end("Hello")).listen(0, "127.0.0.1");
     await once(other, "listening");

@@ -14,8 +14,17 @@ export async function checkAddress(config: Config): Promise<Finding[]> {
   if (port === 0) return [];
   const error = await listenBriefly(config);
   if (!error) return [ok("address", `port ${port} of ${host} is free`)];
-  if (error.code === "EADDRINUSE" && (await isChartroom(config)))
+  if (error.code === "EADDRINUSE" && (await isChartroom(config))) {
+    if (await isOfOtherData(config))
+      return [
+        wrong(
+          "address",
+          `a Chartroom server listens at port ${port} of ${host}, but none uses this data folder`,
+          "stop that server, or choose another --port; or name its data folder with --data-dir",
+        ),
+      ];
     return [ok("address", `a Chartroom server listens at port ${port} of ${host}`)];
+  }
   const problem = toListenError(config, error);
   const texts = problem instanceof ConfigError ? problem.problems : [problem.message];
   return texts.map((text) => wrong("address", text));
@@ -27,6 +36,12 @@ function listenBriefly({ host, port }: Config): Promise<NodeJS.ErrnoException | 
     server.once("error", resolve);
     server.listen({ host, port }, () => server.close(() => resolve(undefined)));
   });
+}
+
+/** Returns whether no server uses the data folder. Servers on PostgreSQL do not lock theirs. */
+async function isOfOtherData({ dataDir, databaseUrl }: Config): Promise<boolean> {
+  if (databaseUrl) return false;
+  return (await import("../../store/sqlite/lock.ts")).isFolderLocked(dataDir) === false;
 }
 
 /** Returns whether the program at the server's address says at /version that it is Chartroom. */

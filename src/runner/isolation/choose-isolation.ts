@@ -119,7 +119,7 @@ export async function chooseIsolation(choice: IsolationChoice): Promise<ChosenIs
   const why = `${whyNot}, and ${noContainers}`;
   if (isRoot) {
     throw new RunnerError(
-      `the runner is root, and nothing would keep its work in, since ${why}. Install one, or start as another user; --isolation none lets workflows and agents do anything on this machine`,
+      `a runner that is root starts only with isolation, but ${whyNot}; and ${noContainers}. Make one of them work, or start as another user. With --isolation none, workflows and agents can do anything on this machine`,
     );
   }
   log.warn({ isolation: "none", why, readable: choice.hidden }, NOTHING);

@@ -71,6 +71,26 @@ function restrictMode(file: string): void {
   }
 }
 
+/**
+ * Returns whether a process has locked a data folder, without locking it; undefined when that cannot be seen, such as
+ * for another user.
+ */
+export function isFolderLocked(dataDir: string): boolean | undefined {
+  const file = lockFileOf(dataDir);
+  if (!existsSync(file)) return existsSync(join(dataDir, DATABASE_FILE)) ? undefined : false;
+  try {
+    const lock = new Database(file, { readonly: true, timeout: 0 });
+    try {
+      lock.prepare("select count(*) from sqlite_schema").get();
+      return false;
+    } finally {
+      lock.close();
+    }
+  } catch (error) {
+    return (error as { code?: string }).code === "SQLITE_BUSY" || undefined;
+  }
+}
+
 /** Returns whether another process has the database open: each one holds a shared lock on it meanwhile. */
 function isOpenElsewhere(database: string): boolean {
   const alone = new Database(database, { timeout: OTHER_PROCESS_TIMEOUT_MS });
