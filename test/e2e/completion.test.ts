@@ -36,20 +36,52 @@ const RUN_COMMANDS = [
 /** What bash's own completion needs: Debian's package bash-completion. */
 const BASH_COMPLETION = "/usr/share/bash-completion/bash_completion";
 
-testUnless(existsSync(BASH_COMPLETION) ? undefined : `there is no ${BASH_COMPLETION}`)(
-  "bash completes the commands below a command",
-  async () => {
-    const script = `
+const testBash = testUnless(existsSync(BASH_COMPLETION) ? undefined : `there is no ${BASH_COMPLETION}`);
+
+/** Returns what bash offers for the last of some words. The script is sourced twice, as by two startup files. */
+async function completedByBash(words: readonly string[]): Promise<{ stderr: string; offered: string[] }> {
+  const script = `
     source ${BASH_COMPLETION}
     eval "$(chartroom completion bash)"
-    COMP_WORDS=(chartroom run ""); COMP_CWORD=2; COMP_TYPE=9
-    COMP_LINE="chartroom run "; COMP_POINT=\${#COMP_LINE}
+    eval "$(chartroom completion bash)"
+    # It works only while bash itself completes.
+    compopt() { printf 'compopt %s\n' "$*"; }
+    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
+    COMP_LINE="$*"; COMP_POINT=\${#COMP_LINE}
     __chartroom_complete
-    printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const { stdout } = await runProgram("bash", ["--norc", "-c", script], { env });
-    expect(stdout.trim().split("\n").toSorted()).toEqual(RUN_COMMANDS);
-  },
-);
+    printf '%s\n' "\${COMPREPLY[@]}"`;
+  const { stdout, stderr } = await runProgram("bash", ["--norc", "-c", script, "bash", ...words], { env });
+  return { stderr, offered: stdout.trim().split("\n").toSorted() };
+}
+
+testBash("bash completes the commands below a command", async () => {
+  const expected = { stderr: "", offered: ["compopt +o default", ...RUN_COMMANDS].toSorted() };
+  expect(await completedByBash(["chartroom", "run", ""])).toEqual(expected);
+});
+
+testBash("bash carries out nothing of what is typed", async () => {
+  const file = join(temporaryFolder(), "made");
+  const words = ["chartroom", "run", "send", "ID", `"$(touch`, `${file})"`, "--st"];
+  expect((await completedByBash(words)).offered).toEqual(["--steer", "compopt +o default"]);
+  expect(existsSync(file)).toBe(false);
+});
+
+testBash("bash completes the values of an option, and paths by itself", async () => {
+  expect((await completedByBash(["chartroom", "run", "list", "--phase", "st"])).offered).toEqual([
+    "compopt +o default",
+    "stopped",
+  ]);
+  expect((await completedByBash(["chartroom", "export", "do"])).offered).toEqual([
+    "compopt -o dirnames +o default",
+  ]);
+  // Bash completes files where the function offers nothing.
+  const files = await runProgram(
+    "bash",
+    ["--norc", "-c", `eval "$(chartroom completion bash)"; complete -p chartroom`],
+    { env },
+  );
+  expect(files.stdout).toBe("complete -o default -F __chartroom_complete chartroom\n");
+});
 
 testWith("fish")("fish completes commands, and the values of an option", async () => {
   const completed = async (line: string) => {

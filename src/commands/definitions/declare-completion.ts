@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { BASH_COMPLETION } from "../terminal/bash-completion.ts";
 import { type Completion, complete } from "../terminal/completion.ts";
 import type { Terminal } from "./command-line.ts";
 
@@ -16,6 +17,7 @@ export function declareCompletion(program: Command, terminal: Terminal): void {
         .choices(["zsh", "bash", "fish", "powershell"]),
     )
     .action(async (shell: string) => {
+      if (shell === "bash") return terminal.print(BASH_COMPLETION);
       const { script } = await import("@bomb.sh/tab");
       script(shell, "chartroom", "chartroom");
     });
