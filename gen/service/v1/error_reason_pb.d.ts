@@ -140,7 +140,8 @@ export enum ErrorReason {
 
   /**
    * The operation is not possible in the present phase of the resource. Code
-   * failed_precondition. Metadata: `resource`, `phase`.
+   * failed_precondition. Metadata: `resource`; `phase`, the present one, without
+   * the prefix of its enum if it is a member of one.
    *
    * @generated from enum value: ERROR_REASON_PHASE_UNSUITABLE = 11;
    */

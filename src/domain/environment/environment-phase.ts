@@ -2,7 +2,6 @@ import { clone, create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   type Environment,
-  EnvironmentPhaseSchema,
   EnvironmentSchema,
   EnvironmentStatusSchema,
   EnvironmentPhase as Phase,
@@ -172,8 +171,7 @@ function withOwnStatus(present: Environment): Environment {
 }
 
 function requireTransition(from: Phase, to: Phase, wanted: Phase): void {
-  const name = EnvironmentPhaseSchema.value[from]?.name ?? String(from);
-  const next = EnvironmentPhaseSchema.value[to]?.name ?? String(to);
+  const [name, next] = [Phase[from] ?? String(from), Phase[to] ?? String(to)];
   const isEnding = ENDING.includes(to);
   if (isEnding && wanted !== Phase.DELETED) {
     throw phaseUnsuitable("environment", name, "nobody has asked to delete the environment: keep it");

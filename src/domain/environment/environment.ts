@@ -3,7 +3,6 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type Environment,
   EnvironmentPhase,
-  EnvironmentPhaseSchema,
   EnvironmentSchema,
   type EnvironmentSpec,
   EnvironmentSpecSchema,
@@ -104,7 +103,7 @@ export function requireArchivable(environment: Environment): void {
   requireEnvironmentNotPendingDeletion(environment);
   requireNotOwnedByAction(environment);
   if (isStopped(environment)) return;
-  const phase = EnvironmentPhaseSchema.value[environment.status?.phase ?? 0]?.name ?? "";
+  const phase = EnvironmentPhase[environment.status?.phase ?? EnvironmentPhase.UNSPECIFIED] ?? "";
   const message = "the environment is not stopped: stop it first, and archive it once its runner has done so";
   throw phaseUnsuitable("environment", phase, message);
 }

@@ -256,10 +256,10 @@ describe("archiving an environment by a call", () => {
     const archive = () => own.environments.archiveEnvironment({ environmentId: id });
     await report(id, EnvironmentPhase.RUNNING);
     const unsuitable = (phase: string) => ({ reason: ErrorReason.PHASE_UNSUITABLE, metadata: { phase } });
-    await expect(archive()).rejects.toMatchObject(unsuitable("ENVIRONMENT_PHASE_RUNNING"));
+    await expect(archive()).rejects.toMatchObject(unsuitable("RUNNING"));
     await own.environments.stopEnvironment({ environmentId: id });
     await report(id, EnvironmentPhase.STOPPING);
-    await expect(archive()).rejects.toMatchObject(unsuitable("ENVIRONMENT_PHASE_STOPPING"));
+    await expect(archive()).rejects.toMatchObject(unsuitable("STOPPING"));
     await report(id, EnvironmentPhase.STOPPED);
     await archive();
     await own.environments.deleteEnvironment({ environmentId: id });
