@@ -221,7 +221,8 @@ describe("a command that calls a server says what is wrong, and ends with a code
 
   test("a server that is none of Chartroom, and one of Chartroom under another path", async () => {
     const other = createServer((request, response) => {
-      request.resume().on("end", () => response.writeHead(request.url?.includes("busy") ? 503 : 405).end());
+      const [, status = "405"] = /^\/(\d+)\//.exec(request.url ?? "") ?? [];
+      request.resume().on("end", () => response.writeHead(Number(status)).end());
     });
     other.listen(0, "127.0.0.1");
     await once(other, "listening");
@@ -232,10 +233,16 @@ describe("a command that calls a server says what is wrong, and ends with a code
     const sentence = (at: string) => `${at} does not answer like a Chartroom server: ${advice}`;
     expect((await ask(url))[1]).toBe(sentence(url));
     expect(await ask(`${server.url}/nope`)).toEqual([1, sentence(`${server.url}/nope`)]);
-    expect(await ask(`${url}/busy`)).toEqual([
-      3,
-      `the server ${url}/busy cannot be reached: what is in front of it says HTTP 503`,
-    ]);
+    for (const [status, why] of [
+      [413, "it limits the size of bodies; remove its limit, since the server has its own"],
+      [429, "it limits how often it is called; try again later, or raise its limit"],
+      [503, "it gets no answer from the server; check that the server runs, and where the proxy sends calls"],
+    ] as const) {
+      expect(await ask(`${url}/${status}`)).toEqual([
+        3,
+        `the server ${url}/${status} cannot be reached: a proxy in front of the server answered HTTP ${status}: ${why}`,
+      ]);
+    }
     other.close();
   });
 

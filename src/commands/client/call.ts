@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema, ErrorReason } from "#gen/service/v1/error_reason_pb.js";
-import { foreignText, isForeign, isOtherService } from "../../runner/protocol/foreign-server.ts";
+import { foreignText, isForeign, isOtherService, proxyText } from "../../runner/protocol/foreign-server.ts";
 import { ExitCode, StartError } from "../start-error.ts";
 import { argumentWords } from "../terminal/argument-words.ts";
 import type { ServerAccess } from "./server-access.ts";
@@ -68,9 +68,8 @@ function sentenceOf(error: unknown, message: string, server: string): string {
   if (isUnreachable(error))
     return `the server ${server} cannot be reached: ${unreachableText(server, message)}`;
   const { rawMessage } = ConnectError.from(error);
-  // The server sent no error of its own; the library made one from the status.
-  if (/^HTTP 50[234]$/.test(rawMessage))
-    return `the server ${server} cannot be reached: what is in front of it says ${rawMessage}`;
+  const proxy = proxyText(error);
+  if (proxy !== undefined) return `the server ${server} cannot be reached: ${proxy}`;
   const isUnknown = rawMessage.startsWith("no operation is served under this path");
   if (isUnknown && new URL(server).pathname === "/")
     return `the server ${server} does not know this operation: it is of another release than this program; upgrade the older of the two`;

@@ -2,6 +2,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import type { WorkClient } from "./connection.ts";
+import { proxyText } from "./foreign-server.ts";
 
 /** Interval until the service provides one. */
 const DEFAULT_INTERVAL_MS = 20_000;
@@ -25,7 +26,10 @@ export async function sendHeartbeats(
       if (signal.aborted) return;
       failures++;
       waitMs = backOffMs(failures);
-      log.warn({ problem: (error as Error).message }, "a heartbeat was not taken; trying again");
+      log.warn(
+        { problem: proxyText(error) ?? (error as Error).message },
+        "a heartbeat was not taken; trying again",
+      );
     }
     await pause(waitMs, signal);
   }

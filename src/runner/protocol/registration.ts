@@ -5,7 +5,7 @@ import { RunnerIsolation } from "#gen/service/v1/runner_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import { classifyFailure, createWorkClient, isInUse, isUnknownOperation } from "./connection.ts";
-import { foreignText, isOtherService } from "./foreign-server.ts";
+import { foreignText, isOtherService, proxyText } from "./foreign-server.ts";
 import { RunnerError } from "./runner-error.ts";
 import { newInstance, type RunnerState, readState, writeState } from "./runner-state.ts";
 
@@ -158,7 +158,11 @@ async function retryUntilAnswered<T>(
       }
       if (isOtherService(error))
         log.warn({ server, problem: foreignText(server) }, "another service answers; trying again");
-      else log.warn({ server, problem: message }, "the server cannot be reached; trying again");
+      else
+        log.warn(
+          { server, problem: proxyText(error) ?? message },
+          "the server cannot be reached; trying again",
+        );
       await pause(backOffMs(failures), signal);
       signal.throwIfAborted();
     }

@@ -3,6 +3,7 @@ import type { Work, WorkKind } from "#gen/runner/v1/work_pb.js";
 import type { Log } from "../../log.ts";
 import { backOffMs, pause } from "./back-off.ts";
 import { classifyFailure, type WorkClient } from "./connection.ts";
+import { proxyText } from "./foreign-server.ts";
 import { Lease } from "./lease.ts";
 import { createLeaseCalls } from "./lease-calls.ts";
 import { invalidTokenError } from "./registration.ts";
@@ -116,7 +117,10 @@ async function fillSlots(
       if (draining.aborted) return;
       if (classifyFailure(error) === "unauthenticated") throw invalidTokenError();
       failures++;
-      log.warn({ problem: (error as Error).message }, "no work could be asked for; trying again");
+      log.warn(
+        { problem: proxyText(error) ?? (error as Error).message },
+        "no work could be asked for; trying again",
+      );
       await pause(backOffMs(failures), draining);
     }
   }
