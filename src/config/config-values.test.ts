@@ -40,12 +40,15 @@ describe("the base URL", () => {
   });
 });
 
-test.each(["CHARTROOM_PROT", "CHARTROOM_DATADIR", "CHARTROOM_port", "CHARTROOM_"])(
-  "the variable %s is no setting, and the error says so",
-  (name) => {
-    expect(() => readConfig({}, { [name]: "x" })).toThrow(`  ${name} is no setting; see chartroom --help`);
-  },
-);
+test.each([
+  ["CHARTROOM_PROT", "did you mean CHARTROOM_PORT?"],
+  ["CHARTROOM_DATADIR", "did you mean CHARTROOM_DATA_DIR?"],
+  ["CHARTROOM_port", "did you mean CHARTROOM_PORT?"],
+  ["CHARTROOM_TRUSTED_PROXY", "see chartroom --help"],
+  ["CHARTROOM_", "see chartroom --help"],
+])("the variable %s is no setting: %s", (name, advice) => {
+  expect(() => readConfig({}, { [name]: "x" })).toThrow(`  ${name} is no setting; ${advice}`);
+});
 
 test("a flag without an argument is on when it is given", () => {
   expect(readConfig({ allowUnknownFields: true }, {}).allowUnknownFields).toBe(true);

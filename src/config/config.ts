@@ -7,6 +7,7 @@ import { INTERVAL_SETTINGS, STORAGE_SETTINGS } from "./maintenance-settings.ts";
 import { REMOTE_SETTINGS, REPOSITORY_CACHE_SETTINGS, WEBHOOK_SETTINGS } from "./remote-settings.ts";
 import { boolean, integer, oneOf, serverUrl } from "./setting-values.ts";
 import { type Environment, type FlagsOf, readSettings, setting, type Values } from "./settings.ts";
+import { similarName } from "./similar-name.ts";
 import { defaultDataDir } from "./state-folder.ts";
 import { LOG_SETTINGS, logLevel, TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TRAFFIC_SETTINGS } from "./traffic-settings.ts";
@@ -260,5 +261,8 @@ function unknownVariables(env: Environment): string[] {
   const known = new Set([EXCHANGE_TOKEN_VARIABLE, TOKEN_VARIABLE, ...all.map((each) => each.env)]);
   const isKnown = (name: string) => known.has(name) || SET_FOR_COMMANDS.test(name);
   const odd = Object.keys(env).filter((name) => name.startsWith("CHARTROOM_") && !isKnown(name));
-  return odd.map((name) => `${name} is no setting; see chartroom --help`);
+  return odd.map((name) => {
+    const near = similarName(name, known);
+    return `${name} is no setting; ${near ? `did you mean ${near}?` : "see chartroom --help"}`;
+  });
 }

@@ -59,7 +59,7 @@ describe("the settings of a runner", () => {
       '--agent-slots must be a whole number from 1 to 10000, not "0"',
       '--repository-cache must be one of on, off, not "true"',
       '--repository-cache-size must be a whole number from 1 to 1073741824, not "0"',
-      "CHARTROOM_SERVR is no setting; see chartroom --help",
+      "CHARTROOM_SERVR is no setting; did you mean CHARTROOM_SERVER?",
     ];
     expect(() => readRunnerConfig(flags, { CHARTROOM_SERVR: "x" })).toThrow(all.join("\n  "));
   });
