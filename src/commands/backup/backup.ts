@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type DataConfig, keyFileOf } from "../../config/config.ts";
-import { copyRows } from "../../store/copy-rows.ts";
+import { type CopyProgress, copyRows } from "../../store/copy-rows.ts";
 import { backUp, lockDraft, requireFile, requireNew, restore } from "../../store/sqlite/backup.ts";
 import { DATABASE_FILE } from "../../store/sqlite/open.ts";
 import { readFile, writeFile } from "../../store/sqlite/portable.ts";
@@ -103,19 +103,20 @@ export async function restoreBackup(
   );
 }
 
-/** Number of rows of one table between lines of progress. */
+/** Number of rows between lines of progress. */
 const ROWS_PER_LINE = 100_000;
 
-/** Prints each table at its start, and repeatedly while a long one is copied. */
-export function progressOf(print: (text: string) => void): (table: string, rows: number) => void {
-  let last = "";
-  let printed = 0;
-  return (table, rows) => {
-    if (table !== last) print(`copying ${table}\n`);
-    else if (rows - printed < ROWS_PER_LINE) return;
-    else print(`copying ${table}: ${rows} rows\n`);
-    printed = table === last ? rows : 0;
-    last = table;
+/** Prints a line at the start of a copy, and one each time that many more rows of its tables are copied. */
+export function progressOf(print: (text: string) => void): CopyProgress {
+  let [table, inTable, before, printed] = ["", 0, 0, 0];
+  return (name, rows) => {
+    if (table === "") print("copying the rows of all tables\n");
+    if (name !== table) [table, before] = [name, before + inTable];
+    inTable = rows;
+    const total = before + inTable;
+    if (total - printed < ROWS_PER_LINE) return;
+    printed = total;
+    print(`copying: ${total} rows so far, the last of ${table}\n`);
   };
 }
 
