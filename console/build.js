@@ -72,6 +72,8 @@ function replaceDist(folder) {
 
 async function build(hash) {
   const { build } = await import("vite");
+  // Otherwise the bundler clears the line of a terminal hundreds of times, although it reports nothing.
+  process.env.CI ??= "true";
   process.stdout.write("Building the console, which takes a few seconds ...\n");
   const began = performance.now();
   const folder = `${DIST}.${process.pid}`;

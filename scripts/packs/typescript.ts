@@ -92,6 +92,8 @@ function manifestOf(
 
 function packFolder(folder: string, to: string): string {
   const options = ["pack", "--json", "--ignore-scripts", "--pack-destination", to];
-  const [{ filename }] = JSON.parse(execFileSync("npm", options, { cwd: folder, encoding: "utf8" }));
+  // npm resets the colours of a terminal on its standard error; when it fails, the error has what it wrote there.
+  const report = execFileSync("npm", options, { cwd: folder, encoding: "utf8", stdio: "pipe" });
+  const [{ filename }] = JSON.parse(report);
   return join(to, filename.replace(/^@/, "").replace("/", "-"));
 }
