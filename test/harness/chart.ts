@@ -48,7 +48,7 @@ function render(template: string, context: object): string {
     from = match.index + match[0].length;
     const action = match[2] ?? "";
     const [, not, path] = /^if (not )?(\S+)$/.exec(action) ?? [];
-    if (path !== undefined) open.push(Boolean(valueAt(context, path)) !== Boolean(not));
+    if (path !== undefined) open.push(isTrue(valueAt(context, path)) !== Boolean(not));
     else if (action === "end") open.pop();
     else if (!open.includes(false)) out += evaluate(action, context);
   }
@@ -68,7 +68,16 @@ function evaluate(action: string, context: object): string {
   }
   const [, object, indent] = /^toYaml (\.\S+) \| nindent (\d+)$/.exec(action) ?? [];
   if (object === undefined) throw new Error(`the test knows no {{ ${action} }}`);
-  return `\n${" ".repeat(Number(indent))}${JSON.stringify(valueAt(context, object))}`;
+  const value = valueAt(context, object);
+  const lines = Array.isArray(value)
+    ? value.map((each) => `- ${JSON.stringify(each)}`)
+    : [JSON.stringify(value)];
+  return lines.map((line) => `\n${" ".repeat(Number(indent))}${line}`).join("");
+}
+
+/** Returns whether Helm counts the value as true: an empty list is not. */
+function isTrue(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : Boolean(value);
 }
 
 function valueAt(context: object, path: string): unknown {

@@ -78,6 +78,18 @@ describe("the chart", () => {
     expect(runner.hostUsers).toBe(false);
   });
 
+  test.each([
+    ["SQLite", {}],
+    ["PostgreSQL", DATABASE],
+  ])("passes other settings to the server over %s", (_, engine) => {
+    const proxies = { name: "CHARTROOM_TRUSTED_PROXIES", value: "10.0.0.0/8" };
+    const [server] = podsOf(renderChart({ ...engine, env: [proxies] })).flatMap(({ containers }) =>
+      containers.filter(({ name }: Manifest) => name === "server"),
+    );
+    expect(server.env).toContainEqual(proxies);
+    expect(server.env).toContainEqual({ name: "CHARTROOM_BASE_URL", value: "https://chartroom.example.org" });
+  });
+
   test("runs nothing as root, writes to no image, and sets what there is to set", () => {
     const pods = [...podsOf(renderChart({ ...DATABASE, ...RUNNER })), ...podsOf(renderChart())];
     expect(pods).toHaveLength(4);
@@ -139,6 +151,10 @@ describe("the images", () => {
     expect(set.filter((name) => name !== "NODE_COMPILE_CACHE" && !KNOWN.has(name))).toEqual([]);
     expect(lines.filter((line) => line.startsWith("USER ")).at(-1)).toBe("USER 10001:10001");
     expect(lines.findLast((line) => line.startsWith("FROM"))).toBe("FROM base AS server");
+  });
+
+  test("have the program on the PATH, for commands in a container", () => {
+    expect(lines.join("\n")).toContain("ln -s /opt/chartroom/bin/chartroom /usr/local/bin/chartroom");
   });
 
   test("have the folders that volumes of the compose file begin with, as the user's own", () => {
