@@ -37,7 +37,8 @@ export declare type CreateRunnerRequest = Message<"service.v1.CreateRunnerReques
   kind: RunnerKind;
 
   /**
-   * The desired state of the runner. Unset, or with its phase unspecified:
+   * The desired state of the runner, with RUNNER_PHASE_ACTIVE or
+   * RUNNER_PHASE_INACTIVE. Unset, or with its phase unspecified:
    * RUNNER_PHASE_ACTIVE.
    *
    * @generated from field: service.v1.RunnerSpec spec = 3;
@@ -599,7 +600,7 @@ export declare const RunnerService: GenService<{
    * only once. Callable by administrators of the organization. Errors:
    * permission_denied for everyone else in the organization; invalid_argument
    * for the kind RUNNER_KIND_LOCAL_CONFIGURATION, which only the system
-   * creates.
+   * creates, and for a desired phase other than active or inactive.
    *
    * @generated from rpc service.v1.RunnerService.CreateRunner
    */

@@ -40,6 +40,19 @@ describe("a new runner", () => {
     expect(runner).toMatchObject({ kind: RunnerKind.LOCAL, spec: { desiredPhase: RunnerPhase.INACTIVE } });
   });
 
+  test.each([RunnerPhase.CREATED, RunnerPhase.DELETING, RunnerPhase.DELETED, RunnerPhase.DEGRADED])(
+    "cannot be wanted in the phase %s, as after an update",
+    (desiredPhase) => {
+      const spec = create(RunnerSpecSchema, { desiredPhase });
+      expect(() => newRunner({ name: "north", kind: RunnerKind.REMOTE, spec }, origin)).toThrow(
+        expect.objectContaining({
+          reason: ErrorReason.VALUE_UNUSABLE,
+          metadata: { field: "spec.desiredPhase" },
+        }),
+      );
+    },
+  );
+
   test("is not of the kind that the system makes", () => {
     expect(() => newRunner({ name: "mine", kind: RunnerKind.LOCAL_CONFIGURATION }, origin)).toThrow(
       expect.objectContaining({ reason: ErrorReason.VALUE_UNUSABLE }),

@@ -25,7 +25,7 @@ export interface RunnerCreationContext {
 
 /**
  * Returns a new runner, which has not connected yet.
- * @throws DomainError VALUE_UNUSABLE for the kind that only the system creates
+ * @throws DomainError VALUE_UNUSABLE for the kind that only the system creates, and for a phase that nobody may request
  */
 export function newRunner(
   { name, kind, spec }: Pick<CreateRunnerRequest, "name" | "kind" | "spec">,
@@ -34,7 +34,9 @@ export function newRunner(
   if (kind === RunnerKind.LOCAL_CONFIGURATION) {
     throw valueUnusable("kind", "a runner of the kind RUNNER_KIND_LOCAL_CONFIGURATION is made by the system");
   }
-  return createdRunner(name, kind || RunnerKind.REMOTE, spec?.desiredPhase || RunnerPhase.ACTIVE, origin);
+  const desiredPhase = spec?.desiredPhase || RunnerPhase.ACTIVE;
+  requireRequestable(desiredPhase);
+  return createdRunner(name, kind || RunnerKind.REMOTE, desiredPhase, origin);
 }
 
 /** Returns the runner that represents the local runners of all members; each organization has one. */
@@ -57,10 +59,7 @@ export function updatedRunner(
     throw valueUnusable("runnerId", "the runner represents local runners, and stays as the system made it");
   }
   const desiredPhase = spec?.desiredPhase;
-  if (desiredPhase !== undefined && !REQUESTABLE.includes(desiredPhase)) {
-    const message = "the desired phase of a runner must be active or inactive";
-    throw valueUnusable("spec.desiredPhase", message);
-  }
+  if (desiredPhase !== undefined) requireRequestable(desiredPhase);
   const runner = clone(RunnerSchema, present);
   if (name !== undefined) runner.name = name;
   if (desiredPhase !== undefined) {
@@ -70,6 +69,12 @@ export function updatedRunner(
   if (equals(RunnerSchema, present, runner)) return undefined;
   runner.updatedAt = timestampFromMs(now);
   return runner;
+}
+
+/** @throws DomainError VALUE_UNUSABLE for a phase that nobody may request */
+function requireRequestable(desiredPhase: RunnerPhase): void {
+  if (REQUESTABLE.includes(desiredPhase)) return;
+  throw valueUnusable("spec.desiredPhase", "the desired phase of a runner must be active or inactive");
 }
 
 /** Returns whether runners of a kind are on a member's own machine. */
