@@ -108,7 +108,9 @@ const nothingIn = (config: DataConfig): StartError =>
 function requireDatabase(config: DataConfig): void {
   requireWhole(config);
   if (config.databaseUrl || existsSync(join(config.dataDir, DATABASE_FILE))) return;
-  throw new StartError(`there is no database in ${config.dataDir}: start the server once`);
+  throw new StartError(
+    `there is no database in ${config.dataDir}: name the folder of the server with --data-dir, or start it once`,
+  );
 }
 
 /** Requires that no part of the data in a folder is known to be lost. @throws StartError */

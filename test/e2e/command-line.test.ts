@@ -220,7 +220,8 @@ describe("token create", () => {
   test("makes no installation of a mistyped folder", async () => {
     const folder = temporaryFolder();
     const run = await runHostedCommand(["token", "create", "--data-dir", join(folder, "dta")]);
-    const missing = postgresUrl() === undefined ? "there is no database in" : "there is no key file";
+    const missing =
+      postgresUrl() === undefined ? "with --data-dir, or start it once" : "there is no key file";
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(missing)]);
     expect(readdirSync(folder)).toEqual([]);
   });

@@ -328,6 +328,12 @@ describe("a command that calls a server says what is wrong, and ends with a code
     const wrong = refused(await chartroom(["run", "list"], { CHARTROOM_TOKEN: "cr_pat_wrong" }));
     const remedy = "put another one into CHARTROOM_TOKEN, or unset it and chartroom login";
     expect(wrong).toEqual([4, `the token is not valid: ${remedy}`]);
+    // Their text is not shown: a token may be part of it.
+    for (const text of ["cr_pat_one\ncr_pat_two", "cr_pat_€"])
+      expect(refused(await chartroom(["run", "list"], { CHARTROOM_TOKEN: text }))).toEqual([
+        4,
+        "the value of CHARTROOM_TOKEN is no token: tokens have no blanks in them, and only ASCII characters",
+      ]);
   });
 });
 

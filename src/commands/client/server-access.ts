@@ -37,7 +37,7 @@ export function serverOf(flags: ClientFlags, env: Environment): string {
 /**
  * Returns the server and an access token, from the environment or else from the login. Warns on standard error when
  * the token expires soon.
- * @throws ConfigError; StartError when there is no token
+ * @throws ConfigError; StartError when there is no token, or something else in its place
  */
 export function accessOf(
   flags: ClientFlags,
@@ -47,6 +47,7 @@ export function accessOf(
   const given = env[TOKEN_VARIABLE]?.trim();
   const token = given || readCredentials(credentialsFile(env)).tokens[server];
   if (token) {
+    requireTokenCharacters(token, given ? `the value of ${TOKEN_VARIABLE}` : "the stored token");
     const warn = (warning: string) => printError(`chartroom: ${warning}\n`);
     const noteTokenEnd = warnOnce({ server, token }, warn);
     return { server, token, noteTokenEnd, ...(given && { tokenRemedy: FROM_VARIABLE }) };
@@ -55,6 +56,19 @@ export function accessOf(
     `there is no token for ${server}: chartroom login --server ${server}, or put one into ${TOKEN_VARIABLE}`,
     { exitCode: ExitCode.unauthenticated },
   );
+}
+
+/**
+ * Requires that a token can be sent. The error of sending another one would show it.
+ *
+ * @param what the text that should be a token
+ * @throws StartError
+ */
+function requireTokenCharacters(token: string, what: string): void {
+  if (/^[!-~]+$/.test(token)) return;
+  throw new StartError(`${what} is no token: tokens have no blanks in them, and only ASCII characters`, {
+    exitCode: ExitCode.unauthenticated,
+  });
 }
 
 /** Advice about a token from the environment variable, which takes precedence over a login. */

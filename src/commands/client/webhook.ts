@@ -32,7 +32,7 @@ export function listWebhooks(access: ServerAccess, limit: number): Promise<Event
 
 /** Returns webhooks as a table for people. */
 export function webhookTable(webhooks: readonly EventSubscription[], maxWidth?: number): string {
-  if (webhooks.length === 0) return "no webhooks: chartroom webhook create NAME makes one\n";
+  if (webhooks.length === 0) return "no webhooks: chartroom webhook create NAME --event KIND makes one\n";
   const rows = webhooks.map(({ id, state, failingSince, target, name, eventKinds }) => [
     id,
     enumWords(EventSubscriptionState[state]),
