@@ -163,3 +163,10 @@ export async function disturb(
   };
   await Promise.all([...ofServers, ofDatabase(), ofNetwork()]);
 }
+
+/** Keeps one server from hearing of its commits for a while; `signal` ends that early. */
+export async function loseAnswers({ links: [link] }: Fleet, signal: AbortSignal): Promise<void> {
+  await link?.enter("unheard-commits");
+  await delay(3_000, undefined, { signal });
+  await link?.enter("open");
+}
