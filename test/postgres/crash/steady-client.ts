@@ -5,8 +5,8 @@ import { type Answer, reasonOf } from "../../harness/call.ts";
 import type { Random } from "../../harness/random.ts";
 
 /**
- * Time after which a call is given up and made again, by way of the proxy to another server. Each attempt of a call has
- * twice the time of the one before, up to the most: a machine may need longer for a call in which nothing fails.
+ * Time after which a call is given up and made again, by way of the proxy to another server. After an attempt that was
+ * given up, the next one has twice its time, up to the most: a machine may need longer for a call in which nothing fails.
  */
 const [FIRST_ANSWER_MS, MOST_ANSWER_MS] = [3_000, 12_000];
 
@@ -24,7 +24,8 @@ export function steadyCalls({ url, token }: { readonly url: string; readonly tok
     counts,
     async call(operation, body = {}) {
       const key = crypto.randomUUID();
-      for (let timeMs = FIRST_ANSWER_MS; ; timeMs = Math.min(2 * timeMs, MOST_ANSWER_MS)) {
+      for (let timeMs = FIRST_ANSWER_MS; ; ) {
+        const began = performance.now();
         const answer = await attempt(`${url}/api/service.v1.${operation}`, token, key, body, timeMs);
         if (answer && ![502, 503, 504].includes(answer.status)) {
           counts.answered += 1;
@@ -32,6 +33,7 @@ export function steadyCalls({ url, token }: { readonly url: string; readonly tok
           return answer;
         }
         counts.failed += 1;
+        if (performance.now() - began >= timeMs) timeMs = Math.min(2 * timeMs, MOST_ANSWER_MS);
         await delay(100);
       }
     },
