@@ -73,7 +73,7 @@ try {
       rows: ".cell",
       async go() {
         await page.goto(`${origin}/executions/${execution}`);
-        await page.getByRole("heading", { name: "Wait 1,000", level: 2 }).waitFor();
+        await page.getByRole("heading", { name: "Pending 1,000", level: 2 }).waitFor();
       },
     },
     {

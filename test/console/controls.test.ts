@@ -216,7 +216,7 @@ test("a turn that was lost with its runner is asked for again, and the run is de
   await page.getByRole("button", { name: "Stop run" }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "More actions for this run" }).click();
   await page.getByRole("menuitem", { name: "Delete run" }).click();
-  await page.getByRole("dialog").getByText("with all that was said in it").waitFor();
+  await page.getByRole("dialog").getByText("and its conversation").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Delete run" }).click();
   await page.waitForURL(`${origin}/agents`);
   const answer = await post(server, "AgentService/GetAgentExecution", { agentExecutionId: conversation.id });

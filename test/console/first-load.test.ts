@@ -451,9 +451,9 @@ describe("the lists", () => {
     await page.getByRole("button", { name: "Filters", exact: true }).click();
     await page.getByRole("button", { name: "Created by me" }).click();
     // The buttons take turns, and the focus is on the one that is there.
-    await page.locator("button:focus", { hasText: "Made by anybody" }).press("Enter");
+    await page.locator("button:focus", { hasText: "Created by anyone" }).press("Enter");
     await page.locator("button:focus", { hasText: "Created by me" }).press("Enter");
-    await page.locator("button:focus", { hasText: "Made by anybody" }).waitFor();
+    await page.locator("button:focus", { hasText: "Created by anyone" }).waitFor();
     await page.getByRole("button", { name: "Filters (1)" }).waitFor();
     const repository = page.getByLabel("Repository URL");
     await repository.fill("https://git.example.org/team/tools.git");
@@ -474,7 +474,7 @@ describe("the lists", () => {
     await page.getByLabel("Runs on", { exact: true }).selectOption({ label: "Runners of the organization" });
     await page.getByText("No project matches. Remove a filter.").waitFor();
     await look(page);
-    await page.getByRole("button", { name: "Take filters away" }).click();
+    await page.getByRole("button", { name: "Clear filters" }).click();
     await page.locator("button:focus", { hasText: /^Filters$/ }).waitFor();
     await page.getByRole("row", { name: /^tools/ }).waitFor();
     await names.first().filter({ hasText: "hello" }).waitFor();

@@ -58,7 +58,7 @@ test("the link of a first start leads to a workflow that has run, all of it made
   const log = page.getByRole("log", { name: "Log of step 1" });
   await log.getByText("it begins", { exact: true }).waitFor();
   const state = page.locator(".page-title .state");
-  await state.filter({ hasText: "Runs" }).waitFor();
+  await state.filter({ hasText: "Running" }).waitFor();
   writeFileSync(done, "");
   // The same page shows the rest as it comes.
   await log.getByText("lines: 1", { exact: true }).waitFor();

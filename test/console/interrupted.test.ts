@@ -58,7 +58,7 @@ describe("what another tab has saved", () => {
     await page.getByRole("button", { name: "Save editors" }).click();
     await page.getByText("Saved.").waitFor();
     await valued(fields(other), "vim\ncode");
-    const class_ = "Class to add: search, then add";
+    const class_ = "Add a class";
     for (const tab of [page, other]) {
       await tab.getByRole("link", { name: "Classes", exact: true }).click();
       await tab.getByLabel(class_).fill("LOCAL");
@@ -208,7 +208,7 @@ test("changes that were typed outlive a reload, until they are saved or discarde
   await discard();
   await valued(name, "Reloaded");
   await page.getByRole("link", { name: "Classes", exact: true }).click();
-  await page.getByLabel("Class to add: search, then add").fill("LOCAL");
+  await page.getByLabel("Add a class").fill("LOCAL");
   await page.getByRole("button", { name: "Add The local runner of the user who creates it" }).click();
   await page.reload();
   await page.getByRole("button", { name: "Remove The local runner of the user who creates it" }).waitFor();

@@ -135,7 +135,7 @@ describe("the organization", () => {
     await page.getByRole("link", { name: "Reviewers" }).click();
     await page.getByText("This group has no members yet.").waitFor();
     await page.getByRole("button", { name: "Add member" }).click();
-    await dialog().getByLabel("People: search, then add").fill("admin@");
+    await dialog().getByLabel("Add people").fill("admin@");
     await dialog()
       .getByRole("button", { name: /^Add Administrator/ })
       .click();
@@ -474,7 +474,7 @@ describe("the organization", () => {
     await confirmIn(row, "Delete");
     await page.getByText("the organization's policies assign the security policy").waitFor();
     await confirmIn(row, "Unassign");
-    await row.getByText("nothing new").waitFor();
+    await row.getByText("not assigned").waitFor();
     await confirmIn(row, "Delete");
     await page.getByText("There are no security policies yet.").waitFor();
   });
@@ -516,6 +516,17 @@ describe("the organization", () => {
       .last()
       .click();
     await dialog().getByText("disableFromScratch").waitFor();
+    // Who and when, to the second with the zone: the list has only the age.
+    await dialog().getByText("Administrator", { exact: true }).waitFor();
+    expect(await dialog().locator("time").textContent()).toMatch(/:\d\d:\d\d\s[AP]M\s\S/);
+    await page.keyboard.press("Escape");
+    // A name as the list shows it, without its package.
+    await page.getByLabel("Action", { exact: true }).fill("GroupService/CreateGroup");
+    await page
+      .getByRole("row", { name: /CreateGroup/ })
+      .first()
+      .waitFor();
+    expect(await page.getByRole("row", { name: /UpdateOrganizationPolicies/ }).count()).toBe(0);
     // The chain of hashes is separate from the entries: while it is read, where that fails, and where there is none.
     const chain = page.getByRole("region", { name: "Chain of hashes" });
     const answers = [
@@ -566,7 +577,7 @@ describe("the organization", () => {
     await page.getByRole("heading", { name: "one", level: 1 }).waitFor();
     await page.getByText("This project has no environment now.").waitFor();
     await page.getByRole("link", { name: "Classes" }).click();
-    await page.getByLabel("Class to add: search, then add").fill("LOCAL");
+    await page.getByLabel("Add a class").fill("LOCAL");
     await page.getByRole("button", { name: "Add The local runner of the user who creates it" }).click();
     await page.getByRole("button", { name: "Save classes" }).click();
     await page.getByText("Saved.").waitFor();
@@ -575,7 +586,7 @@ describe("the organization", () => {
     await page.getByRole("button", { name: "Save editors" }).click();
     await page.getByText("Saved.").waitFor();
     await page.getByRole("link", { name: "Sharing" }).click();
-    await page.getByLabel("Group: search, then share").fill("review");
+    await page.getByLabel("Group", { exact: true }).fill("review");
     await page.getByRole("button", { name: "Share with Reviewers" }).click();
     await page.getByRole("row", { name: /Reviewers/ }).waitFor();
     await page.getByText("No other group has a matching name.").waitFor();
@@ -612,7 +623,7 @@ describe("the organization", () => {
     await page.getByLabel("Branch", { exact: true }).fill("stable");
     await page.getByRole("button", { name: "Add source" }).click();
     const second = page.getByRole("group", { name: "Source 2" });
-    await second.getByLabel("What it is").selectOption({ index: 1 });
+    await second.getByLabel("Source type").selectOption({ index: 1 });
     await second.getByLabel("Address of the page").fill("https://git.example.org/team/docs");
     // What another person saves stays, and is seen where nothing is typed.
     await post(server, "ProjectService/UpdateProject", {
@@ -680,7 +691,7 @@ describe("the organization", () => {
     await dialog().getByRole("button", { name: "For Class of prebuilds" }).click();
     await dialog().waitFor({ state: "detached" });
     const row = page.getByRole("row", { name: /Class of prebuilds/ });
-    await row.getByText("Waits for its runner").waitFor();
+    await row.getByText("Waiting for its runner").waitFor();
     await look(page);
     await confirmIn(row, "Cancel");
     await row.getByText("Cancelled").waitFor();
@@ -697,7 +708,7 @@ describe("the organization", () => {
     await page.unroute(operation);
     const { projectId, spec } = { projectId: body.project.id, spec: {} };
     await post(server, "PrebuildService/CreatePrebuild", { projectId, spec });
-    await row.getByText("Waits for its runner").waitFor();
+    await row.getByText("Waiting for its runner").waitFor();
     await confirmIn(row, "Cancel");
     await row.getByText("Cancelled").waitFor();
     await page.getByRole("alert").waitFor({ state: "detached" });

@@ -95,7 +95,7 @@ describe("a run", () => {
     await look(visit.page);
     await page.getByRole("button", { name: "Start agent" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Project: search, then choose").fill("hel");
+    await dialog.getByLabel("Project", { exact: true }).fill("hel");
     await dialog.getByRole("button", { name: "Choose Hello" }).click();
     await dialog.getByText("The project Hello").waitFor();
     await dialog
@@ -106,7 +106,7 @@ describe("a run", () => {
     await page.getByRole("heading", { name: "A run of the console", level: 1 }).waitFor();
     // What an agent says stays text.
     await conversation().getByText("<b>Good</b> morning", { exact: true }).waitFor();
-    await page.getByText("Waits for input").waitFor();
+    await page.getByText("Waiting for input").waitFor();
     await page
       .locator(".page-facts")
       .getByText(/^trace [0-9a-f]{32}$/)
@@ -114,6 +114,21 @@ describe("a run", () => {
     await say("count");
     await conversation().getByText("2", { exact: true }).waitFor();
     await look(visit.page);
+  });
+
+  test("keeps the time after a name in a right-to-left script in its place", async () => {
+    const page = await visit.context.newPage();
+    await page.route("**/GetUser", (route) =>
+      route.fulfill({ json: { user: { id: route.request().postDataJSON().userId, name: "דנה" } } }),
+    );
+    // In an hour, since "now" has no number, which would change its place.
+    await page.clock.setFixedTime(Date.now() + 3_600_000);
+    await page.goto(visit.page.url());
+    const facts = page.locator(".page-facts");
+    const name = await facts.getByText("דנה", { exact: true }).boundingBox();
+    const time = await facts.getByText("1 h ago", { exact: true }).boundingBox();
+    await page.close();
+    expect(time?.x).toBeGreaterThan((name?.x ?? 0) + (name?.width ?? 0));
   });
 
   test("asks, and goes on with the decision that a person makes in its page", async () => {
@@ -245,7 +260,7 @@ describe("a run", () => {
     await page.getByRole("button", { name: "Deny" }).click();
     await page.getByText("Denied", { exact: true }).waitFor();
     await page.goto(address);
-    await page.getByText("Waits for input").waitFor();
+    await page.getByText("Waiting for input").waitFor();
   });
 
   test("and others are decided together, each with what came of it", async () => {
@@ -262,12 +277,17 @@ describe("a run", () => {
     // A question needs an answer of its own.
     expect(await row("Which colour?").getByRole("checkbox").isDisabled()).toBe(true);
     await look(page);
+    // All are pending, so no column says so.
+    expect(await page.getByRole("columnheader").allTextContents()).toEqual([
+      "",
+      ...["What", "Source", "Kind", "Requested by", "Requested"],
+    ]);
     // By the keyboard: the list has the newest first, in whatever order they have asked.
     await page.getByRole("link", { name: "make a", exact: true }).focus();
     await page.keyboard.press("x");
-    await page.getByText("1 chosen.").waitFor();
+    await page.getByText("1 selected.").waitFor();
     await page.getByRole("checkbox", { name: "Select all" }).check();
-    await page.getByText("3 chosen.").waitFor();
+    await page.getByText("3 selected.").waitFor();
     await row("make c").getByRole("checkbox").uncheck();
     await page.getByRole("button", { name: "Decide 2", exact: true }).click();
     const dialog = page.getByRole("dialog");
@@ -291,7 +311,7 @@ describe("a run", () => {
     const [decided] = (await approvals(server)).filter(({ title }) => title === "make a");
     expect(decided.decisions.map(({ reason }: { reason: string }) => reason)).toEqual(["both are harmless"]);
     await page.goto(address);
-    await page.getByText("Waits for input").waitFor();
+    await page.getByText("Waiting for input").waitFor();
   });
 
   test("gets a review of the lines that it has changed", async () => {
@@ -346,7 +366,7 @@ describe("a run", () => {
     const earlier = page.url();
     await untilLookedAt(runId);
     await sendFrom(runId, "write more.txt four");
-    await page.getByText(/^A newer diff has come/).waitFor();
+    await page.getByText(/^A newer diff is available/).waitFor();
     expect(await page.getByRole("region", { name: /more\.txt$/ }).count()).toBe(0);
     await look(page);
     await page.getByRole("button", { name: "Show newer diff" }).click();
@@ -420,7 +440,7 @@ describe("a run", () => {
     await push.getByText("Opening a pull request").waitFor();
     await push.getByText("Sending … 40 %").waitFor();
     asked.resolve();
-    await push.getByText("Waits for a decision").waitFor();
+    await push.getByText("Pending", { exact: true }).waitFor();
     await look(page);
     // It is there after a reload, too, and once it is approved the same order carries it out.
     approval.state = "APPROVAL_STATE_APPROVED";
@@ -577,7 +597,7 @@ describe("a run", () => {
     await talk.getByRole("button", { name: /^Show \d+ earlier$/ }).waitFor();
     // A call tells how long it runs; what comes while somebody reads further up leaves them there, and is counted.
     const build = talk.getByRole("group").filter({ hasText: "Build" });
-    await build.getByText("Runs", { exact: true }).waitFor();
+    await build.getByText("Running", { exact: true }).waitFor();
     await build.getByText(/^\d+ (s|min)\b/).waitFor();
     // The end is in sight before it is left: at the top there would be nothing to scroll.
     await page.waitForFunction(() => window.scrollY > 0);
@@ -595,7 +615,7 @@ describe("a run", () => {
     await look(page);
     await page.getByRole("button", { name: "3 new", exact: true }).click();
     await page.getByRole("button", { name: "3 new", exact: true }).waitFor({ state: "detached" });
-    await page.getByText("Waits for input").waitFor();
+    await page.getByText("Waiting for input").waitFor();
     // What the keyboard goes to is not under the field; in a low window, as an enlarged one is, that leaves room to read.
     const foot = page.locator(".talk-foot");
     await page.evaluate(() => window.scrollTo(0, 0));

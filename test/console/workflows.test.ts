@@ -56,7 +56,7 @@ describe("a workflow", () => {
   test("is created in a form that tells which rules of the contract a field breaks", async () => {
     const { page } = visit;
     await page.getByRole("link", { name: "Workflows", exact: true }).click();
-    await page.getByText("There is no workflow yet.").waitFor();
+    await page.getByText("There are no workflows yet.").waitFor();
     await page.getByRole("link", { name: "Create workflow" }).click();
     await page.getByRole("button", { name: "Create workflow" }).click();
     await page.getByText("name must be between 1 and 80 characters").first().waitFor();
@@ -66,7 +66,7 @@ describe("a workflow", () => {
     await page.keyboard.type("Headers");
     await page.getByLabel(/^Command/).fill("make headers YEAR={{ .Parameters.year }}");
     await page.getByRole("button", { name: "Add step" }).click();
-    await page.getByLabel("What it does").last().selectOption({ label: "Report outputs" });
+    await page.getByLabel("Step type").last().selectOption({ label: "Report outputs" });
     await page.getByLabel("Title", { exact: true }).fill("Files");
     await page.getByLabel(/^Key, such as/).fill("Files!");
     await page.getByLabel("Type", { exact: true }).selectOption({ label: "Whole number" });
@@ -153,7 +153,7 @@ describe("a workflow", () => {
     });
   });
 
-  test("gets a trigger by the clock, whose next instants are shown in a chosen zone", async () => {
+  test("gets a schedule, whose next instants are shown in a chosen zone", async () => {
     const { page } = visit;
     await page.getByRole("button", { name: "Add trigger" }).click();
     await page.getByLabel("When it starts").last().selectOption({ label: "On a schedule" });
@@ -330,10 +330,10 @@ describe("an execution", () => {
   test("does its failures again, is cancelled, and is among the results of its workflow", async () => {
     const { page, faults } = visit;
     await page.getByRole("button", { name: "Retry 1 failed" }).click();
-    await page.getByText("does the failed actions of an earlier one again").waitFor();
+    await page.getByText("retries the failed actions of an earlier one").waitFor();
     await page.getByRole("link", { name: "four" }).waitFor();
     await page.getByRole("button", { name: "Cancel execution" }).click();
-    await page.getByRole("dialog").getByText("1 waiting actions").waitFor();
+    await page.getByRole("dialog").getByText("1 pending actions").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel execution" }).click();
     await page.getByRole("heading", { level: 1 }).locator("..").getByText("Stopped").waitFor();
     await page.getByRole("link", { name: "Workflows", exact: true }).click();
@@ -394,10 +394,10 @@ describe("an execution", () => {
     await running.getByRole("row", { name: "A thousand" }).getByText("0 of 1,000").waitFor();
     await running.getByRole("link", { name: "A thousand", exact: true }).click();
     await page.waitForURL(`${origin}/executions/${workflowExecution.id}`);
-    await page.getByRole("heading", { name: "Wait 1,000", level: 2 }).waitFor();
+    await page.getByRole("heading", { name: "Pending 1,000", level: 2 }).waitFor();
     expect(await page.locator(".cell").count()).toBeLessThan(200);
     await page.locator(".board").evaluate((board) => board.scrollTo({ top: board.scrollHeight }));
-    await page.getByRole("heading", { name: "Wait 1,000", level: 2 }).waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "Pending 1,000", level: 2 }).waitFor({ state: "detached" });
     expect(await page.locator(".cell").count()).toBeLessThan(200);
     expect(faults).toEqual([]);
   });
@@ -459,12 +459,12 @@ describe("an approval step", () => {
     });
     await page.goto(`${origin}/workflows/${workflow.id}?tab=definition`);
     await page.getByLabel("Who decides", { exact: true }).selectOption({ label: "Named people and groups" });
-    await page.getByText("Nobody is named yet.").waitFor();
-    await page.getByLabel("Name a person: search, then add").fill("nobody@example.org");
+    await page.getByText("Nobody is selected yet.").waitFor();
+    await page.getByLabel("Add a person").fill("nobody@example.org");
     await page.getByText("Nobody else has a matching name or address.").waitFor();
-    await page.getByLabel("Name a person: search, then add").fill("admin@");
+    await page.getByLabel("Add a person").fill("admin@");
     await page.getByRole("button", { name: /^Add Administrator/ }).click();
-    await page.getByLabel("Name a group: search, then add").fill("decid");
+    await page.getByLabel("Add a group").fill("decid");
     await page.getByRole("button", { name: "Add Deciders" }).click();
     await page.getByRole("list", { name: "Who decides" }).getByText("The group Deciders").waitFor();
     await page.getByLabel("Required approvals").fill("2");

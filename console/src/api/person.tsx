@@ -34,6 +34,6 @@ export function Who({ subject }: { readonly subject: Subject | undefined }) {
     { enabled: isUser, staleTime: NAME_MS, refetchInterval: false, retry: false },
   );
   if (!subject) return <span className="dim">the server</span>;
-  if (isUser) return <span>{data?.user?.name ?? "…"}</span>;
+  if (isUser) return <bdi>{data?.user?.name ?? "…"}</bdi>;
   return <span className="dim">{KINDS[subject.principal] ?? "the server"}</span>;
 }

@@ -26,8 +26,8 @@ export function Failed({ error, reset }: ErrorComponentProps) {
     <Page title="Something went wrong">
       <div className="problem" role="alert">
         <p>
-          The page could not be drawn: {error instanceof Error ? error.message : String(error)}. That is an
-          error of Chartroom; nothing was changed by it.
+          The page could not be drawn: {error instanceof Error ? error.message : String(error)}. This is an
+          error in Chartroom. It changed nothing.
         </p>
         <Button variant="default" size="xs" onClick={reset}>
           Try again
@@ -49,8 +49,8 @@ function NotLoaded() {
     <Page title="This page could not be loaded">
       <div className="problem" role="alert">
         <p>
-          The server did not answer. It may be restarting, or the network is down; the page comes by itself
-          once it answers.
+          The server did not answer. It may be restarting, or the network is down. The page appears once it
+          answers.
         </p>
         <Button
           variant="default"

@@ -44,9 +44,9 @@ export function Home() {
         hint="A run appears here when its turn has ended."
       />
       <Runs
-        title="Working now"
+        title="Runs in progress"
         phases={[Phase.PENDING, Phase.RUNNING]}
-        empty="Nothing is running."
+        empty="No run is in progress."
         hint="Start an agent on the Agents page."
       />
       <RunningExecutions />

@@ -51,13 +51,28 @@ const agoText = (ms: number, now: number): string => {
   return seconds > 0 ? `${count} ${unit} ago` : `in ${count} ${unit}`;
 };
 
+/** Returns a time to the second, with its zone. */
+const exactText = (date: Date): string =>
+  date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
+
+/** Shows a time to the second, with its zone. */
+export function Exact({ at }: { readonly at: Timestamp | undefined }) {
+  const date = at && timestampDate(at);
+  if (!date) return <span className="dim">never</span>;
+  return (
+    <time dateTime={date.toISOString()} className="figures">
+      {exactText(date)}
+    </time>
+  );
+}
+
 /** Shows how long ago a time was or how soon it is; the exact time is in its title. */
 export function Ago({ at }: { readonly at: Timestamp | undefined }) {
   const date = at && timestampDate(at);
   const text = useClock((time) => (date ? agoText(date.getTime(), time) : ""));
   if (!date) return <span className="dim">never</span>;
   return (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()} className="figures">
+    <time dateTime={date.toISOString()} title={exactText(date)} className="figures">
       {text}
     </time>
   );

@@ -75,11 +75,7 @@ export function StartRun() {
             />
             {projectId === "" ? (
               <>
-                <ProjectPicker
-                  label="Project: search, then choose"
-                  verb="Choose"
-                  onChoose={({ id }) => setProjectId(id)}
-                />
+                <ProjectPicker label="Project" verb="Choose" onChoose={({ id }) => setProjectId(id)} />
                 <TextInput
                   label="Or a URL of a repository, branch, issue or pull request"
                   value={url}

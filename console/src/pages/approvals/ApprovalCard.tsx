@@ -61,7 +61,7 @@ export function ApprovalCard({
           <>
             <dt>Expires</dt>
             <dd>
-              <Ago at={expiresAt} />, and counts as denied then
+              <Ago at={expiresAt} />, then counts as denied
             </dd>
           </>
         )}
@@ -104,8 +104,8 @@ export function ApprovalCard({
 /** Says what an approved push waits for. */
 const notPushedYet = (asker: Approval_Asker | undefined): string =>
   asker?.workflowExecutionId
-    ? "not yet: the step of the workflow does it"
-    : "not yet: the one who asked for it has to do it, by “Push now” in the run's changes or by the same call again";
+    ? "not yet: the workflow step pushes it"
+    : "not yet: the requester pushes it with “Push now” in the run's changes, or by repeating the call";
 
 function Decided({ approved, children }: { readonly approved: boolean; readonly children: React.ReactNode }) {
   return (

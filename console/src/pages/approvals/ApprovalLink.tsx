@@ -12,7 +12,11 @@ const NAME_MS = 600_000;
 /** The title of an approval in a list, linked to its page. */
 export function ApprovalLink({ approval }: { readonly approval: Approval }) {
   return (
-    <Link className="row-link anywhere" to="/approvals/$approvalId" params={{ approvalId: approval.id }}>
+    <Link
+      className="row-link request anywhere"
+      to="/approvals/$approvalId"
+      params={{ approvalId: approval.id }}
+    >
       {approvalTitle(approval)}
     </Link>
   );

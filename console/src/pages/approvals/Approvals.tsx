@@ -6,7 +6,7 @@ import { type Approval, ApprovalState } from "#gen/service/v1/approval_pb.js";
 import { ApprovalService } from "#gen/service/v1/approval_service_pb.js";
 import { BY_PAGE, FIRST_PAGE, moreOf } from "../../api/pages.ts";
 import { usePerson, Who } from "../../api/person.tsx";
-import { DataTable, type Selection } from "../../parts/DataTable.tsx";
+import { type Column, DataTable, type Selection } from "../../parts/DataTable.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Page, TabLinks } from "../../parts/Page.tsx";
 import { State } from "../../parts/State.tsx";
@@ -44,7 +44,7 @@ export function Approvals() {
           const table = { rows, ...moreOf(approvals) };
           if (tab !== "ended") return <Waiting {...table} />;
           if (rows.length === 0) return <NoApproval title="No approvals have been decided yet." />;
-          return <ApprovalTable {...table} />;
+          return <ApprovalTable {...table} hasStates />;
         }}
       </Loaded>
     </Page>
@@ -67,6 +67,8 @@ interface ApprovalTableProps {
   readonly onMore: (() => void) | undefined;
   readonly isLoadingMore: boolean;
   readonly selection?: Selection<Approval>;
+  /** True if the states of the approvals differ. */
+  readonly hasStates?: boolean;
 }
 
 /** Shows the pending approvals, which can be selected and decided together. */
@@ -93,7 +95,7 @@ function Waiting(table: ApprovalTableProps) {
             <span className="dim small" role="status">
               {together.length === 0
                 ? "Select rows to decide several at once."
-                : `${together.length.toLocaleString()} chosen.`}
+                : `${together.length.toLocaleString()} selected.`}
             </span>
           </div>
           <ApprovalTable
@@ -115,7 +117,16 @@ function Waiting(table: ApprovalTableProps) {
   );
 }
 
-function ApprovalTable(table: ApprovalTableProps) {
+const STATE: Column<Approval> = {
+  head: "State",
+  cell: ({ state }) => {
+    const [tone, word] = approvalState(state);
+    return <State tone={tone} word={word} />;
+  },
+  isExtra: true,
+};
+
+function ApprovalTable({ hasStates = false, ...table }: ApprovalTableProps) {
   return (
     <DataTable
       label="Approvals"
@@ -128,14 +139,7 @@ function ApprovalTable(table: ApprovalTableProps) {
         },
         { head: "Source", cell: (approval) => <ApprovalOf approval={approval} /> },
         { head: "Kind", cell: ({ kind }) => KINDS[kind], isExtra: true },
-        {
-          head: "State",
-          cell: ({ state }) => {
-            const [tone, word] = approvalState(state);
-            return <State tone={tone} word={word} />;
-          },
-          isExtra: true,
-        },
+        ...(hasStates ? [STATE] : []),
         { head: "Requested by", cell: ({ creator }) => <Who subject={creator} />, isExtra: true },
         { head: "Requested", cell: ({ createdAt }) => <Ago at={createdAt} /> },
       ]}

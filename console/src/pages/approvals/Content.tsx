@@ -65,7 +65,7 @@ function ToolCall({ call: { kind, tool, input, locations } }: { readonly call: A
   return (
     <>
       <dl className="facts">
-        <dt>It</dt>
+        <dt>Effect</dt>
         <dd>{TOOLS[kind]}</dd>
         {tool && (
           <>
@@ -102,7 +102,7 @@ function Push({ push }: { readonly push: ApprovalPush }) {
         <dt>To</dt>
         <dd>
           <code>{remote}</code>, branch <code>{branch}</code>
-          {force && <strong> by force: commits that are there now are lost</strong>}
+          {force && <strong> (force push: the branch loses commits)</strong>}
         </dd>
         <dt>Commit</dt>
         <dd>

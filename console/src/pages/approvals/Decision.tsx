@@ -87,7 +87,7 @@ export function Decision({ approval }: { readonly approval: Approval }) {
             disabled={decide.isPending}
           >
             {/* The asker chooses the name, and could call an option that allows it "Deny". */}
-            {ALLOWING.has(kind) ? "Always allow it" : "Always refuse it"}: {name || id}
+            {ALLOWING.has(kind) ? "Always allow" : "Always deny"}: {name || id}
           </Button>
         ))}
         <span role="status">{decide.isPending && <State tone="running" word="Sending your decision" />}</span>

@@ -3,7 +3,7 @@ import type { Tone } from "../../parts/State.tsx";
 
 const STATES: Readonly<Record<ApprovalState, readonly [Tone, string]>> = {
   [ApprovalState.UNSPECIFIED]: ["waiting", "Unknown"],
-  [ApprovalState.PENDING]: ["asks", "Waits for a decision"],
+  [ApprovalState.PENDING]: ["asks", "Pending"],
   [ApprovalState.APPROVED]: ["done", "Approved"],
   [ApprovalState.DENIED]: ["failed", "Denied"],
   [ApprovalState.EXPIRED]: ["stopped", "Expired"],
@@ -16,7 +16,7 @@ export const approvalState = (state: ApprovalState): readonly [Tone, string] =>
 
 /** Labels of what is requested. */
 export const KINDS: Readonly<Record<ApprovalKind, string>> = {
-  [ApprovalKind.UNSPECIFIED]: "Something",
+  [ApprovalKind.UNSPECIFIED]: "Unknown",
   [ApprovalKind.TOOL_CALL]: "Tool call",
   [ApprovalKind.QUESTION]: "Question",
   [ApprovalKind.STEP]: "Step of a workflow",
@@ -25,17 +25,17 @@ export const KINDS: Readonly<Record<ApprovalKind, string>> = {
 
 /** Labels of what a tool does. */
 export const TOOLS: Readonly<Record<ToolKind, string>> = {
-  [ToolKind.UNSPECIFIED]: "not reported",
-  [ToolKind.READ]: "reads",
-  [ToolKind.EDIT]: "changes files",
-  [ToolKind.DELETE]: "deletes",
-  [ToolKind.MOVE]: "moves files",
-  [ToolKind.SEARCH]: "searches",
-  [ToolKind.EXECUTE]: "runs a command",
-  [ToolKind.FETCH]: "fetches from elsewhere",
-  [ToolKind.THINK]: "thinks",
-  [ToolKind.OTHER]: "something else",
-  [ToolKind.QUESTION]: "asks a person",
+  [ToolKind.UNSPECIFIED]: "Not reported",
+  [ToolKind.READ]: "Reads",
+  [ToolKind.EDIT]: "Changes files",
+  [ToolKind.DELETE]: "Deletes",
+  [ToolKind.MOVE]: "Moves files",
+  [ToolKind.SEARCH]: "Searches",
+  [ToolKind.EXECUTE]: "Runs a command",
+  [ToolKind.FETCH]: "Fetches data from outside",
+  [ToolKind.THINK]: "Thinks",
+  [ToolKind.OTHER]: "Other",
+  [ToolKind.QUESTION]: "Asks a person",
 };
 
 /** Returns the title of an approval in lists. */

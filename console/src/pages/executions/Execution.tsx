@@ -100,7 +100,7 @@ function Facts({
       </span>
       {metadata?.retriedExecutionId && (
         <Link to="/executions/$executionId" params={{ executionId: metadata.retriedExecutionId }}>
-          does the failed actions of an earlier one again
+          retries the failed actions of an earlier one
         </Link>
       )}
       {metadata?.trace && (
@@ -138,9 +138,9 @@ function Deeds({ execution }: { readonly execution: WorkflowExecution }) {
       {!hasEnded(execution) && (
         <ConfirmButton
           label="Cancel execution"
-          question={`Stops ${(status?.runningActionCount ?? 0).toLocaleString()} running and never begins ${(
+          question={`Stops ${(status?.runningActionCount ?? 0).toLocaleString()} running and never starts ${(
             status?.pendingActionCount ?? 0
-          ).toLocaleString()} waiting actions, ${left.toLocaleString()} in all.`}
+          ).toLocaleString()} pending actions, ${left.toLocaleString()} in total.`}
           onConfirm={() => cancel.mutate({ workflowExecutionId })}
           isBusy={cancel.isPending}
         />

@@ -21,9 +21,9 @@ const STATES: Readonly<Partial<Record<PullRequestState, readonly [Tone, string]>
 };
 
 const CHECKS: Readonly<Record<Checks, readonly [Tone, string]>> = {
-  [Checks.UNSPECIFIED]: ["waiting", "Not known"],
+  [Checks.UNSPECIFIED]: ["waiting", "Unknown"],
   [Checks.NONE]: ["waiting", "None"],
-  [Checks.PENDING]: ["running", "Run"],
+  [Checks.PENDING]: ["running", "Running"],
   [Checks.FAILED]: ["failed", "Failed"],
   [Checks.PASSED]: ["done", "Passed"],
 };
@@ -74,7 +74,7 @@ export function PullRequests({ executionId, agentExecutionId }: PullRequestsProp
               {
                 head: "State",
                 cell: ({ pullRequest }) => {
-                  const [tone, word] = STATES[pullRequest?.state ?? 0] ?? ["waiting", "Not known"];
+                  const [tone, word] = STATES[pullRequest?.state ?? 0] ?? ["waiting", "Unknown"];
                   return <State tone={tone} word={pullRequest?.draft ? `${word}, a draft` : word} />;
                 },
               },

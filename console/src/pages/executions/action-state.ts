@@ -10,15 +10,15 @@ import type { Tone } from "../../parts/State.tsx";
 export function actionState({ status }: WorkflowExecutionAction): readonly [Tone, string] {
   switch (status?.phase) {
     case Phase.RUNNING:
-      return ["running", "Runs"];
+      return ["running", "Running"];
     case Phase.STOPPING:
-      return ["running", "Stops"];
+      return ["running", "Stopping"];
     case Phase.STOPPED:
       return ["stopped", "Stopped"];
     case Phase.DONE:
       return status.failures.length > 0 ? ["failed", "Failed"] : ["done", "Done"];
     default:
-      return asksForApproval(status) ? ["asks", "Asks for approval"] : ["waiting", "Waits"];
+      return asksForApproval(status) ? ["asks", "Waiting for approval"] : ["waiting", "Pending"];
   }
 }
 
@@ -30,17 +30,17 @@ const asksForApproval = (status: WorkflowExecutionAction["status"]): boolean =>
 /** The tones of actions in the order of a board, each with the heading of its group. */
 export const GROUPS: readonly (readonly [Tone, string])[] = [
   ["failed", "Failed"],
-  ["asks", "Ask for approval"],
-  ["running", "Run"],
-  ["waiting", "Wait"],
+  ["asks", "Waiting for approval"],
+  ["running", "Running"],
+  ["waiting", "Pending"],
   ["stopped", "Stopped"],
   ["done", "Done"],
 ];
 
 const STEPS: Readonly<Record<StepPhase, readonly [Tone, string]>> = {
   [StepPhase.UNSPECIFIED]: ["waiting", "Unknown"],
-  [StepPhase.PENDING]: ["waiting", "Waits"],
-  [StepPhase.RUNNING]: ["running", "Runs"],
+  [StepPhase.PENDING]: ["waiting", "Pending"],
+  [StepPhase.RUNNING]: ["running", "Running"],
   [StepPhase.DONE]: ["done", "Done"],
   [StepPhase.FAILED]: ["failed", "Failed"],
   [StepPhase.CANCELLED]: ["stopped", "Not run"],

@@ -18,9 +18,9 @@ export function GetStarted() {
           <div className="stack">
             <h3>Explore with sample data</h3>
             <p>
-              Nothing has been made here yet. The server can make an organization with something to try:
-              workflows to run, an agent to talk with, its changes to review, and a push to approve. Yours
-              stays as it is, and the sample is removed in one command.
+              This organization is empty. The server can create a second one to try things in: workflows to
+              run, an agent to talk with, its changes to review, and a push to approve. Yours stays as it is,
+              and one command removes the sample.
             </p>
             <p>In the server's terminal, stop it with Ctrl-C, then run:</p>
             <div className="row">
@@ -37,7 +37,7 @@ export function GetStarted() {
           </div>
         )}
         <div className="stack">
-          <h3>{role === "administrator" ? "Or begin with your own" : "Begin"}</h3>
+          <h3>{role === "administrator" ? "Or start with your own" : "Begin"}</h3>
           <ol className="first-steps">
             <li>
               <Link to="/runners">Create a runner</Link>, which carries out the work, or start the server with{" "}

@@ -12,9 +12,9 @@ import { listRunningExecutions, RUNNING_KEY } from "./running-executions.ts";
 const ROWS = 10;
 
 const PHASES: Readonly<Record<string, readonly [Tone, string]>> = {
-  PENDING: ["waiting", "Waits"],
-  RUNNING: ["running", "Runs"],
-  STOPPING: ["running", "Stops"],
+  PENDING: ["waiting", "Pending"],
+  RUNNING: ["running", "Running"],
+  STOPPING: ["running", "Stopping"],
 };
 
 /** Lists the running executions of workflows. */
@@ -55,7 +55,7 @@ export function RunningExecutions() {
                 {
                   head: "State",
                   cell: ({ phase }) => {
-                    const [tone, word] = PHASES[phase] ?? ["running", "Goes on"];
+                    const [tone, word] = PHASES[phase] ?? ["running", "In progress"];
                     return <State tone={tone} word={word} />;
                   },
                 },

@@ -15,7 +15,7 @@ import { DataTable } from "../../parts/DataTable.tsx";
 import { DialogButton } from "../../parts/DialogButton.tsx";
 import { Loaded } from "../../parts/Loaded.tsx";
 import { Empty, Section } from "../../parts/Page.tsx";
-import { Ago } from "../../parts/Time.tsx";
+import { Ago, Exact } from "../../parts/Time.tsx";
 import type { PartProps } from "./Organization.tsx";
 import { wordsOf } from "./words.ts";
 
@@ -35,6 +35,19 @@ const TYPES = Object.entries(ResourceType)
   .map(([name, value]) => ({ value: String(value), label: wordsOf(name) }))
   .sort((one, other) => one.label.localeCompare(other.label));
 
+/** The packages of operations, which the list leaves out of the names of actions. */
+const PACKAGES = ["service.v1.", "runner.v1."];
+const PACKAGE = /^(service|runner)\.v1\./;
+
+/** Characters of an action, of which the contract allows 128 with its package. */
+const MAX_ACTION = 128 - "service.v1.".length;
+
+/** Returns the full names that an action may have, with or without the package typed. */
+const actionsNamed = (name: string): string[] => {
+  if (name === "") return [];
+  return PACKAGE.test(name) ? [name] : [name, ...PACKAGES.map((each) => each + name)];
+};
+
 /** Shows who did what in the organization; the filters are in the address. */
 export function AuditLog({ isAdministrator }: PartProps) {
   const { by = "", of = "", action = "", from = "", to = "" } = useSearch({ from: "/organization" });
@@ -48,7 +61,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
       filter: {
         actorPrincipals: by === "" ? [] : [Number(by)],
         subjectTypes: of === "" ? [] : [Number(of)],
-        actions: wanted === "" ? [] : [wanted],
+        actions: actionsNamed(wanted),
         ...(since && { from: timestampFromDate(since) }),
         ...(until && { to: timestampFromDate(until) }),
       },
@@ -88,8 +101,8 @@ export function AuditLog({ isAdministrator }: PartProps) {
         />
         <TextInput
           label="Action"
-          placeholder="service.v1.ProjectService/CreateProject"
-          maxLength={128}
+          placeholder="ProjectService/CreateProject"
+          maxLength={MAX_ACTION}
           value={action}
           onChange={set("action")}
         />
@@ -99,7 +112,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
       <Loaded reading={entries}>
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.entries);
-          if (rows.length === 0) return <Empty title="No entry matches. Remove a filter." />;
+          if (rows.length === 0) return <Empty title="No entries match. Remove a filter." />;
           return (
             <DataTable
               label="Audit log"
@@ -114,7 +127,7 @@ export function AuditLog({ isAdministrator }: PartProps) {
                   head: "Action",
                   cell: ({ action, reason }) => (
                     <>
-                      <code title={action}>{action.replace(/^(service|runner)\.v1\./, "")}</code>
+                      <code title={action}>{action.replace(PACKAGE, "")}</code>
                       {reason !== "" && <span className="dim"> “{reason}”</span>}
                     </>
                   ),
@@ -150,9 +163,10 @@ function ChainState() {
         {({ entries: [entry] }) =>
           entry ? (
             <p className="bar">
-              Each entry has a hash over itself and the one before. The newest is {String(entry.sequence)},{" "}
-              <code>{hexOf(entry.hash)}</code>: kept elsewhere, it shows later that nothing before it was
-              changed. On the server’s machine <code>npx chartroom audit verify</code> checks all of them.
+              Each entry has a hash of itself and the previous entry. The newest is {String(entry.sequence)},{" "}
+              <code>{hexOf(entry.hash)}</code>. Keep this hash elsewhere to prove later that no earlier entry
+              was changed. On the server’s machine, <code>npx chartroom audit verify</code> checks all
+              entries.
             </p>
           ) : (
             <Empty title="The chain has no entries.">
@@ -176,6 +190,14 @@ function EntryDetails({ entry }: { readonly entry: Entry }) {
   return (
     <div className="stack">
       <dl className="facts">
+        <dt>Time</dt>
+        <dd>
+          <Exact at={entry.createdAt} />
+        </dd>
+        <dt>Actor</dt>
+        <dd>
+          <Actor entry={entry} />
+        </dd>
         <dt>Action</dt>
         <dd>
           <code>{entry.action}</code>
@@ -184,6 +206,12 @@ function EntryDetails({ entry }: { readonly entry: Entry }) {
         <dd>
           {wordsOf(ResourceType[entry.subjectType])} <code>{entry.subjectId}</code>
         </dd>
+        {entry.reason !== "" && (
+          <>
+            <dt>Reason</dt>
+            <dd>{entry.reason}</dd>
+          </>
+        )}
         <dt>Hash</dt>
         <dd>
           <code>{hexOf(entry.hash)}</code>

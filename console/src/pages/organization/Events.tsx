@@ -66,7 +66,7 @@ export function Events() {
               head: "What",
               cell: ({ operation, resourceType, historyPruned }) =>
                 historyPruned
-                  ? "older events are kept no more"
+                  ? "older events are no longer kept"
                   : `${wordsOf(ResourceType[resourceType])} ${wordsOf(ResourceOperation[operation]).toLowerCase()}`,
             },
             { head: "Resource", cell: ({ resourceId }) => <code>{resourceId}</code> },

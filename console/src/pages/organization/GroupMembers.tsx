@@ -80,8 +80,8 @@ export function GroupMembers({
                           head: "Action",
                           cell: ({ id, name }: (typeof rows)[number]) => (
                             <ConfirmButton
-                              label="Take out"
-                              question={`${name} decides nothing any more that this group decides.`}
+                              label="Remove"
+                              question={`${name} can no longer decide what this group decides.`}
                               onConfirm={() => remove.mutate({ membershipId: id })}
                               isBusy={remove.isPending && remove.variables.membershipId === id}
                             />
@@ -105,12 +105,12 @@ function AddMember({ groupId, onAdded }: { readonly groupId: string; readonly on
     <div className="stack">
       <Problem error={add.error} />
       <MemberPicker
-        label="People: search, then add"
+        label="Add people"
         disabled={add.isPending}
         onChoose={({ id }) => add.mutate({ groupId, subject: { id, principal: Principal.USER } })}
       />
       <ServiceAccountPicker
-        label="Service accounts: search, then add"
+        label="Add service accounts"
         disabled={add.isPending}
         onChoose={({ id }) => add.mutate({ groupId, subject: { id, principal: Principal.SERVICE_ACCOUNT } })}
       />

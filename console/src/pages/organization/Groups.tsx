@@ -82,7 +82,7 @@ function GroupList({ organizationId, isAdministrator }: PartProps) {
                         head: "Action",
                         cell: ({ id, name, memberCount, systemManaged }: (typeof rows)[number]) =>
                           systemManaged ? (
-                            <span className="dim">kept by SCIM</span>
+                            <span className="dim">managed by SCIM</span>
                           ) : (
                             <ConfirmButton
                               label="Delete"

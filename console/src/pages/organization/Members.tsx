@@ -71,14 +71,14 @@ export function Members({ organizationId, isAdministrator }: PartProps) {
         {status === UserStatus.SUSPENDED ? (
           <ConfirmButton
             label="Lift suspension"
-            question={`${fullName} may act in the organization again, under its tokens too.`}
+            question={`${fullName} gets access to the organization again, also with existing access tokens.`}
             onConfirm={() => suspend.mutate({ userId, suspended: false })}
             isBusy={suspend.isPending && suspend.variables.userId === userId}
           />
         ) : (
           <ConfirmButton
             label="Suspend"
-            question={`${fullName} is refused from the next call on, by every token and session, and running work of theirs is stopped. You can lift it.`}
+            question={`${fullName} loses access at once, with every token and session, and their running work is stopped. You can lift the suspension.`}
             onConfirm={() => suspend.mutate({ userId, suspended: true })}
             isBusy={suspend.isPending && suspend.variables.userId === userId}
           />

@@ -41,8 +41,8 @@ export function Secrets({ organizationId, isAdministrator }: PartProps) {
             return (
               <Empty title="The organization has no secrets yet.">
                 <p>
-                  A secret is there in every environment of the organization, as a variable or a file, or is
-                  put into requests without work ever having it. Its value is never shown again, and covered
+                  Every environment of the organization gets a secret as a variable or a file, or the proxy
+                  adds it to requests without the work seeing it. Its value is never shown again and is masked
                   in logs.
                 </p>
               </Empty>
@@ -71,7 +71,7 @@ export function Secrets({ organizationId, isAdministrator }: PartProps) {
                             </DialogButton>
                             <ConfirmButton
                               label="Delete"
-                              question={`Environments that start from now on have no ${secret.name}. Those that run keep it.`}
+                              question={`Environments that start from now on do not get ${secret.name}. Running ones keep it.`}
                               onConfirm={() => remove.mutate({ secretId: secret.id })}
                               isBusy={remove.isPending && remove.variables.secretId === secret.id}
                             />
@@ -109,6 +109,6 @@ function mountOf({ mount, credentialProxy }: Secret) {
     case "containerRegistryBasicAuthHost":
       return `the login of ${mount.value}`;
     default:
-      return "a name for the API alone";
+      return "only a name for the API";
   }
 }

@@ -55,6 +55,7 @@ export function Project() {
     );
   }
   const { metadata, usedBy } = project;
+  const users = usedBy?.totalSubjects ?? 0;
   const isEnding = project.desiredPhase === ProjectPhase.DELETED;
   return (
     <Page
@@ -66,7 +67,9 @@ export function Project() {
           <span>
             created by <Who subject={metadata?.creator} />, changed <Ago at={metadata?.updatedAt} />
           </span>
-          <span>used by {(usedBy?.totalSubjects ?? 0).toLocaleString()}</span>
+          <span>
+            used by {users.toLocaleString()} {users === 1 ? "user" : "users"}
+          </span>
           {mayChange === false && <span>Only its creator and administrators can change or delete it.</span>}
         </>
       }
@@ -99,7 +102,7 @@ export function Project() {
         <Sharing
           resourceType={ResourceType.PROJECT}
           resourceId={projectId}
-          use="make environments and runs of it"
+          use="create environments and start runs from it"
         />
       )}
     </Page>

@@ -15,11 +15,11 @@ import { useOwnRole } from "../organization/own-role.ts";
 
 const PHASES: Readonly<Record<EnvironmentPhase, readonly [Tone, string]>> = {
   [EnvironmentPhase.UNSPECIFIED]: ["waiting", "Unknown"],
-  [EnvironmentPhase.CREATING]: ["waiting", "Is made"],
-  [EnvironmentPhase.STARTING]: ["waiting", "Starts"],
+  [EnvironmentPhase.CREATING]: ["waiting", "Creating"],
+  [EnvironmentPhase.STARTING]: ["waiting", "Starting"],
   [EnvironmentPhase.RUNNING]: ["running", "Running"],
-  [EnvironmentPhase.UPDATING]: ["running", "Is updated"],
-  [EnvironmentPhase.STOPPING]: ["stopped", "Stops"],
+  [EnvironmentPhase.UPDATING]: ["running", "Updating"],
+  [EnvironmentPhase.STOPPING]: ["stopped", "Stopping"],
   [EnvironmentPhase.STOPPED]: ["stopped", "Stopped"],
   [EnvironmentPhase.DELETING]: ["stopped", "Being deleted"],
   [EnvironmentPhase.DELETED]: ["stopped", "Deleted"],

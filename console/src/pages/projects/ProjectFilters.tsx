@@ -53,7 +53,7 @@ export function ProjectFilters() {
               toggle.current?.focus();
             }}
           >
-            Take filters away
+            Clear filters
           </Button>
         )}
       </div>
@@ -147,10 +147,10 @@ function MadeBy({
     return (
       <p className="row">
         <span>
-          Made by <strong>{data?.user?.name ?? by}</strong>
+          Created by <strong>{data?.user?.name ?? by}</strong>
         </span>
         <Button ref={button} size="compact-xs" variant="default" onClick={() => set(undefined)}>
-          Made by anybody
+          Created by anyone
         </Button>
       </p>
     );
@@ -158,7 +158,7 @@ function MadeBy({
   return (
     <div className="stack">
       <MemberPicker
-        label="Created by: search, then choose"
+        label="Created by"
         verb="Created by"
         chosen={user ? [user.id] : []}
         onChoose={({ id }) => set(id)}

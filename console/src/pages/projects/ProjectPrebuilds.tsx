@@ -22,14 +22,14 @@ import { PrebuildSettings } from "./PrebuildSettings.tsx";
 
 const PHASES: Readonly<Record<Phase, readonly [Tone, string]>> = {
   [Phase.UNSPECIFIED]: ["waiting", "Unknown"],
-  [Phase.PENDING]: ["waiting", "Waits for its runner"],
-  [Phase.STARTING]: ["running", "Starts"],
+  [Phase.PENDING]: ["waiting", "Waiting for its runner"],
+  [Phase.STARTING]: ["running", "Starting"],
   [Phase.RUNNING]: ["running", "Running"],
-  [Phase.STOPPING]: ["failed", "Failed, is cleaned up"],
+  [Phase.STOPPING]: ["failed", "Failed, cleaning up"],
   [Phase.SNAPSHOTTING]: ["running", "Running"],
   [Phase.COMPLETED]: ["done", "Ready"],
   [Phase.FAILED]: ["failed", "Failed"],
-  [Phase.CANCELLING]: ["stopped", "Is cancelled"],
+  [Phase.CANCELLING]: ["stopped", "Cancelling"],
   [Phase.CANCELLED]: ["stopped", "Cancelled"],
   [Phase.DELETING]: ["stopped", "Being deleted"],
   [Phase.DELETED]: ["stopped", "Deleted"],

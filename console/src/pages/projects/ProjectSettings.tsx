@@ -58,7 +58,7 @@ export function ProjectSettings({
       {isOther && <ChangedMeanwhile what="the project" onShow={() => takeOver(stored)} />}
       {isRestored && !isOther && <UnsavedChanges onDiscard={() => takeOver(stored)} />}
       <fieldset className="plain" disabled={!mayChange}>
-        <section className="editor-part" aria-label="What it is called">
+        <section className="editor-part" aria-label="Name of the project">
           <TextField path="name" label="Name" value={draft.name ?? ""} onChange={(name) => set({ name })} />
         </section>
         <Sources

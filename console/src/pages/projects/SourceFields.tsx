@@ -34,7 +34,7 @@ export function SourceFields({ path, source, onChange }: SourceFieldsProps) {
     <>
       <ChoiceField
         path={`${path}.spec`}
-        label="What it is"
+        label="Source type"
         value={spec.case ?? "git"}
         choices={KINDS}
         onChange={(kind) => onChange(emptySource(kind))}

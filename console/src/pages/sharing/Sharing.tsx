@@ -116,14 +116,14 @@ function Share({
   return (
     <section className="stack share" aria-label="Share with another group">
       <NativeSelect
-        label="Role for another group"
+        label="Role"
         size="xs"
         value={String(role)}
         onChange={(event) => setRole(Number(event.currentTarget.value))}
         data={ROLES}
       />
       <GroupPicker
-        label="Group: search, then share"
+        label="Group"
         verb="Share with"
         size="xs"
         filter={{ excludeAssignedToResource: { resourceType, resourceId } }}

@@ -20,8 +20,8 @@ const PAGE = 50;
 
 const SOURCES: Readonly<Record<Source, string>> = {
   [Source.UNSPECIFIED]: "Unknown",
-  [Source.MANUAL]: "By hand",
-  [Source.TIME]: "The clock",
+  [Source.MANUAL]: "Manual",
+  [Source.TIME]: "Schedule",
   [Source.WEBHOOK]: "Webhook",
 };
 

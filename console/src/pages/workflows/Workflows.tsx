@@ -110,9 +110,9 @@ function NoWorkflow({ tab, search }: { readonly tab: string; readonly search: st
   if (tab === "failing") return <Empty title="No workflow has failed in the last 7 days." />;
   if (tab === "disabled") return <Empty title="No workflow is disabled." />;
   return (
-    <Empty title="There is no workflow yet.">
+    <Empty title="There are no workflows yet.">
       <p>
-        A workflow does the same steps in many repositories: by hand, by the clock, or when a pull request
+        A workflow runs the same steps in many repositories: manually, on a schedule, or when a pull request
         changes. <Link to="/workflows/new">Create the first one</Link>.
       </p>
     </Empty>
@@ -178,7 +178,7 @@ function WorkflowTable({
         {
           head: "Starts",
           cell: ({ spec }) => (
-            <span className="dim">{(spec?.triggers ?? []).map(triggerText).join(" · ") || "By hand"}</span>
+            <span className="dim">{(spec?.triggers ?? []).map(triggerText).join(" · ") || "Manual"}</span>
           ),
           isExtra: true,
         },

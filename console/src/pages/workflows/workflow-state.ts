@@ -24,11 +24,11 @@ const CONCLUSIONS: Readonly<Record<Conclusion, readonly [Tone, string]>> = {
 export function executionState({ status }: WorkflowExecution): readonly [Tone, string] {
   switch (status?.phase) {
     case Phase.PENDING:
-      return ["waiting", "Waits"];
+      return ["waiting", "Pending"];
     case Phase.RUNNING:
-      return ["running", "Runs"];
+      return ["running", "Running"];
     case Phase.STOPPING:
-      return ["running", "Stops"];
+      return ["running", "Stopping"];
     case Phase.DELETING:
     case Phase.DELETED:
       return ["stopped", "Deleted"];
@@ -43,7 +43,7 @@ export const hasEnded = ({ status }: WorkflowExecution): boolean =>
 
 /** Returns the tone and word for whether a workflow is enabled. */
 export function workflowState({ spec }: Workflow): readonly [Tone, string] {
-  if (spec?.deleting) return ["stopped", "Is being deleted"];
+  if (spec?.deleting) return ["stopped", "Being deleted"];
   return spec?.disabled ? ["stopped", "Disabled"] : ["done", "Enabled"];
 }
 
@@ -67,22 +67,22 @@ export const OVERLAPS: readonly (readonly [Overlap, string])[] = [
 
 /** Returns a description of a trigger in one line. */
 export function triggerText({ trigger }: WorkflowTrigger): string {
-  if (trigger.case === "manual") return "By hand or webhook";
+  if (trigger.case === "manual") return "Manual or webhook";
   if (trigger.case === "time") {
     return `At ${trigger.value.cronExpression || "…"} (${trigger.value.timeZone || "UTC"})`;
   }
   if (trigger.case === "pullRequest") {
     const kinds = EVENTS.filter(([event]) => trigger.value.events.includes(event)).map(([, word]) => word);
-    return `Pull request ${kinds.length === 0 ? "of every kind of event" : kinds.join(", ")}`;
+    return `Pull request ${kinds.length === 0 ? "(all events)" : kinds.join(", ")}`;
   }
   return "No trigger";
 }
 
 /** Returns what started an execution, in one or two words. */
 export function startedBy(trigger: WorkflowExecutionTrigger | undefined): string {
-  if (trigger?.trigger.case === "time") return "by the clock";
+  if (trigger?.trigger.case === "time") return "on schedule";
   if (trigger?.trigger.case === "pullRequest") return "by a pull request";
-  return "by hand or webhook";
+  return "manually or by webhook";
 }
 
 /** Returns where a trigger's executions run, in one line. */
@@ -112,11 +112,11 @@ export function contextText(context: WorkflowTriggerContext | undefined): string
 export const VERDICTS: Readonly<Record<Verdict, readonly [Tone, string]>> = {
   [Verdict.UNSPECIFIED]: ["waiting", "Unknown"],
   [Verdict.STARTED]: ["done", "Started"],
-  [Verdict.DUPLICATE]: ["stopped", "Arrived before"],
+  [Verdict.DUPLICATE]: ["stopped", "Duplicate"],
   [Verdict.DISABLED]: ["stopped", "Disabled"],
   [Verdict.NO_MATCH]: ["stopped", "No trigger matches"],
   [Verdict.BAD_SIGNATURE]: ["failed", "Bad signature"],
   [Verdict.MISSED]: ["failed", "Missed"],
-  [Verdict.OVERLAP]: ["stopped", "One still runs"],
+  [Verdict.OVERLAP]: ["stopped", "Previous one still running"],
   [Verdict.REFUSED]: ["failed", "Refused"],
 };

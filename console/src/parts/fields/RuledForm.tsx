@@ -89,7 +89,7 @@ export function RuledForm<Desc extends DescMessage>({
             </Button>
             {shown.isTried && !listsBreaches && count > 0 && (
               <span className="tone-failed">
-                {count.toLocaleString()} {count === 1 ? "rule is" : "rules are"} broken.
+                {count.toLocaleString()} {count === 1 ? "problem" : "problems"} to fix.
               </span>
             )}
             {said}

@@ -25,7 +25,7 @@ export function ClassPicker({
   );
   return (
     <SearchPicker
-      label="Class to add: search, then add"
+      label="Add a class"
       size="xs"
       typed={typed}
       found={classes.data && free.slice(0, FOUND)}

@@ -35,6 +35,7 @@ export function MemberPicker({ chosen = [], ...props }: MemberPickerProps) {
   return (
     <SearchPicker
       {...props}
+      placeholder="Search by name or email address"
       typed={typed}
       found={found?.slice(0, FOUND)}
       hasMore={!!data?.pagination?.nextToken || (found?.length ?? 0) > FOUND}

@@ -21,6 +21,8 @@ export function useTyped() {
 
 interface SearchPickerProps {
   readonly label: string;
+  /** What the search looks at. */
+  readonly placeholder?: string;
   readonly typed: ReturnType<typeof useTyped>;
   /** The results of the search; undefined while it is in flight. */
   readonly found: readonly Choice[] | undefined;
@@ -40,6 +42,7 @@ interface SearchPickerProps {
 /** Searches while typing among more entries than a list can show, and offers each result as a button. */
 export function SearchPicker({
   label,
+  placeholder = "Search by name",
   typed: { text, setText },
   found,
   hasMore = false,
@@ -55,6 +58,7 @@ export function SearchPicker({
       <TextInput
         type="search"
         label={label}
+        placeholder={placeholder}
         size={size}
         value={text}
         maxLength={256}
@@ -78,7 +82,7 @@ export function SearchPicker({
           </Button>
         ))}
         <span className="dim small" role="status">
-          {hasMore ? "There are more matches: type more of the name." : found?.length === 0 ? none : ""}
+          {hasMore ? "There are more matches. Type more of the name." : found?.length === 0 ? none : ""}
         </span>
       </div>
     </div>

@@ -30,16 +30,16 @@ const ICONS: Readonly<Partial<Record<Kind, IconName>>> = {
 
 const STATES: Readonly<Record<State, readonly [Tone, string]>> = {
   [State.UNSPECIFIED]: ["waiting", ""],
-  [State.PENDING]: ["waiting", "Not begun"],
-  [State.WAITING_FOR_APPROVAL]: ["asks", "Waits for approval"],
-  [State.RUNNING]: ["running", "Runs"],
+  [State.PENDING]: ["waiting", "Pending"],
+  [State.WAITING_FOR_APPROVAL]: ["asks", "Waiting for approval"],
+  [State.RUNNING]: ["running", "Running"],
   [State.DONE]: ["done", "Done"],
   [State.FAILED]: ["failed", "Failed"],
 };
 
 const ANSWERS: Readonly<Record<QuestionState, readonly [Tone, string]>> = {
   [QuestionState.UNSPECIFIED]: ["waiting", "Asked"],
-  [QuestionState.OPEN]: ["asks", "Waits for an answer"],
+  [QuestionState.OPEN]: ["asks", "Waiting for an answer"],
   [QuestionState.ANSWERED]: ["done", "Answered"],
   [QuestionState.DECLINED]: ["stopped", "Declined"],
 };
@@ -96,8 +96,8 @@ export function saidText({ input }: AgentInput): string {
       .join("\n");
   }
   if (input.case === "agentMessage") return input.value.payload;
-  if (input.case === "controlInput") return `Order: ${input.value.control.case ?? ""}`;
-  if (input.case === "wakeEvent") return `Woken: ${input.value.payload.case ?? ""}`;
+  if (input.case === "controlInput") return `Control: ${input.value.control.case ?? ""}`;
+  if (input.case === "wakeEvent") return `Woken by: ${input.value.payload.case ?? ""}`;
   return "";
 }
 

@@ -21,7 +21,7 @@ export function DeleteRun({ run, onClose }: { readonly run: AgentExecution; read
     <Dialog title="Delete run" onClose={onClose}>
       <div className="stack">
         <Problem error={remove.error} />
-        <p>Deletes “{runTitle(run)}” with all that was said in it. Branches that it pushed stay.</p>
+        <p>Deletes “{runTitle(run)}” and its conversation. Branches that it pushed stay.</p>
         <div className="row">
           <Button
             color="red"

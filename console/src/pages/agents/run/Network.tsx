@@ -19,7 +19,7 @@ const REFUSALS: Readonly<Record<Refusal, string>> = {
   [Refusal.NOT_ALLOWED]: "no part of the policy allows the host",
   [Refusal.ADDRESS_NOT_PUBLIC]: "an address of the host is not public",
   [Refusal.NO_ADDRESS]: "the host has no address",
-  [Refusal.BEGUN_BY_FORK]: "begun by a fork: its repositories alone",
+  [Refusal.BEGUN_BY_FORK]: "started by a fork: only its own repositories are allowed",
 };
 
 /** Shows the isolation of a run, and which hosts its commands reached or were refused. */

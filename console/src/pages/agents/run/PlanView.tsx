@@ -5,9 +5,9 @@ import {
 import { State, type Tone } from "../../../parts/State.tsx";
 
 const STATES: Readonly<Record<PlanState, readonly [Tone, string]>> = {
-  [PlanState.UNSPECIFIED]: ["waiting", "Not begun"],
-  [PlanState.PENDING]: ["waiting", "Not begun"],
-  [PlanState.RUNNING]: ["running", "Under way"],
+  [PlanState.UNSPECIFIED]: ["waiting", "Not started"],
+  [PlanState.PENDING]: ["waiting", "Not started"],
+  [PlanState.RUNNING]: ["running", "In progress"],
   [PlanState.DONE]: ["done", "Done"],
 };
 

@@ -7,9 +7,9 @@ import { State, type Tone } from "../../../parts/State.tsx";
 
 const STATES: Readonly<Record<Phase, readonly [Tone, string]>> = {
   [Phase.UNSPECIFIED]: ["waiting", "Unknown"],
-  [Phase.PENDING]: ["waiting", "Waits for a runner"],
-  [Phase.RUNNING]: ["running", "Works"],
-  [Phase.WAITING_FOR_INPUT]: ["asks", "Waits for input"],
+  [Phase.PENDING]: ["waiting", "Waiting for a runner"],
+  [Phase.RUNNING]: ["running", "Working"],
+  [Phase.WAITING_FOR_INPUT]: ["asks", "Waiting for input"],
   [Phase.STOPPED]: ["done", "Ended"],
 };
 

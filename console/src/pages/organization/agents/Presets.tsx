@@ -31,13 +31,13 @@ export function Presets() {
               columns={[
                 { head: "Preset", cell: ({ name }) => <strong>{name}</strong> },
                 {
-                  head: "What it needs",
+                  head: "Requirements",
                   cell: ({ install, secret, opensWithoutKey }) => (
                     <>
                       <code>{install}</code>
                       <span className="block dim small">
                         on the runner’s machine, and the key of its model in the secret <code>{secret}</code>
-                        {!opensWithoutKey && ", without which it does not begin"}
+                        {!opensWithoutKey && ", without which it does not start"}
                       </span>
                     </>
                   ),

@@ -100,8 +100,8 @@ function Figures({ health: { server, organization } }: { readonly health: GetSer
         {lags.length === 0 ? (
           <Empty title="The audit trail is not exported.">
             <p>
-              Started with <code>--audit-file</code> or <code>--audit-otlp-endpoint</code>, it writes the
-              audit trail elsewhere as it grows.
+              To export it as it grows, start the server with <code>--audit-file</code> or{" "}
+              <code>--audit-otlp-endpoint</code>.
             </p>
           </Empty>
         ) : (
@@ -142,7 +142,7 @@ function Figures({ health: { server, organization } }: { readonly health: GetSer
               ),
             },
             { head: "Now", cell: ({ value, unit }) => amountOf(value, unit), isNumeric: true },
-            { head: "What it is", cell: ({ description }) => description, isExtra: true },
+            { head: "Description", cell: ({ description }) => description, isExtra: true },
           ]}
         />
       </Details>
@@ -172,7 +172,7 @@ function FigureTable({ title, rows }: { readonly title: string; readonly rows: r
             },
             { head: "Now", cell: ({ amount }) => amount, isNumeric: true },
             {
-              head: "What it is",
+              head: "Description",
               cell: ({ description }) => <span className="dim">{description}</span>,
               isExtra: true,
             },

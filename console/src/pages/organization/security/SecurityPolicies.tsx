@@ -37,8 +37,7 @@ export function SecurityPolicies({ organizationId, isAdministrator }: PartProps)
     >
       <p className="dim lead">
         A security policy says which programs are blocked, or audited, when environments start them. At most
-        one is assigned at a time: environments that are created from then on have it, and those that there
-        are keep theirs.
+        one is assigned at a time: new environments get it, and existing ones keep theirs.
       </p>
       <Problem error={organization.error ?? remove.error ?? assign.error} />
       <Loaded reading={policies}>
@@ -64,7 +63,7 @@ export function SecurityPolicies({ organizationId, isAdministrator }: PartProps)
                 {
                   head: "Assigned to",
                   cell: ({ id }) =>
-                    id === assignedId ? "new environments" : <span className="dim">nothing new</span>,
+                    id === assignedId ? "new environments" : <span className="dim">not assigned</span>,
                 },
                 { head: "Changed", cell: ({ updatedAt }) => <Ago at={updatedAt} />, isExtra: true },
                 ...(isAdministrator
@@ -127,7 +126,7 @@ function programsOf({ spec }: SecurityPolicy) {
   return (
     <>
       {rules.length === 0 ? "none" : `${count(Effect.BLOCK)} blocked, ${count(Effect.AUDIT)} audited`}
-      {isUnkept && <span className="dim"> (says what no runner keeps, and cannot be assigned)</span>}
+      {isUnkept && <span className="dim"> (no runner can enforce it, so it cannot be assigned)</span>}
     </>
   );
 }

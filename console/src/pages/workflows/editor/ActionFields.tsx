@@ -48,7 +48,7 @@ export function ActionFields({ path, action, onChange, isReport = false }: Actio
           <div className="part-head">
             <ChoiceField
               path={`${path}.steps[${at}].step`}
-              label="What it does"
+              label="Step type"
               value={step.step.case ?? "task"}
               choices={kinds}
               onChange={(kind) => onChange({ ...action, steps: replaced(steps, at, emptyStep(kind)) })}
@@ -83,7 +83,7 @@ export function ActionFields({ path, action, onChange, isReport = false }: Actio
             />
             <NumberField
               path={`${path}.limits.max_total`}
-              label="Actions in all"
+              label="Maximum number of actions"
               value={limits.maxTotal}
               onChange={(count) => setLimits({ maxTotal: Math.trunc(count ?? 0) })}
             />

@@ -62,7 +62,7 @@ export function AgentFields({
         />
       </div>
       <ServiceAccountPicker
-        label="Service account to run as: search, then choose"
+        label="Service account to run as"
         verb="Run as"
         onChoose={({ id }) => runAs(id, Principal.SERVICE_ACCOUNT)}
       />

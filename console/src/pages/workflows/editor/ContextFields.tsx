@@ -234,7 +234,7 @@ function ProjectsField({
         </ul>
       )}
       <ProjectPicker
-        label={ids.length === 0 ? "Projects: search, then add" : "Add another project"}
+        label={ids.length === 0 ? "Add a project" : "Add another project"}
         chosen={ids}
         onChoose={({ id }) => onChange([...ids, id])}
       />

@@ -50,7 +50,7 @@ export function DeciderFields({ path, deciders, onChange }: DeciderFieldsProps) 
         <div className="stack">
           <PartBreach path={`${path}.user_ids`} />
           <PartBreach path={`${path}.group_ids`} />
-          {userIds.length + groupIds.length === 0 && <p className="dim">Nobody is named yet.</p>}
+          {userIds.length + groupIds.length === 0 && <p className="dim">Nobody is selected yet.</p>}
           <ul className="chosen" aria-label="Who decides">
             {userIds.map((id) => (
               <li key={id} className="row">
@@ -69,13 +69,13 @@ export function DeciderFields({ path, deciders, onChange }: DeciderFieldsProps) 
           </ul>
           <div className="field-row">
             <MemberPicker
-              label="Name a person: search, then add"
+              label="Add a person"
               chosen={userIds}
               disabled={userIds.length >= MAX_USERS}
               onChoose={({ id }) => set({ userIds: [...userIds, id] })}
             />
             <GroupPicker
-              label="Name a group: search, then add"
+              label="Add a group"
               chosen={groupIds}
               disabled={groupIds.length >= MAX_GROUPS}
               onChoose={({ id }) => set({ groupIds: [...groupIds, id] })}

@@ -90,7 +90,7 @@ function Fields({ draft, onChange }: { readonly draft: Draft; readonly onChange:
   const { action, report } = draft;
   return (
     <>
-      <section className="editor-part" aria-label="What it is called">
+      <section className="editor-part" aria-label="Name and description">
         <TextField
           path="name"
           label="Name"
@@ -123,7 +123,7 @@ function Fields({ draft, onChange }: { readonly draft: Draft; readonly onChange:
           onChange={(parameters) => onChange({ ...draft, parameters })}
         />
       </section>
-      <section className="editor-part" aria-label="At the end">
+      <section className="editor-part" aria-label="Report">
         <h2>Report at the end, over all outputs</h2>
         {report ? (
           <ActionFields
@@ -148,7 +148,7 @@ function Fields({ draft, onChange }: { readonly draft: Draft; readonly onChange:
               onChange(report ? rest : { ...rest, report: begun });
             }}
           >
-            {report ? "Do nothing at the end" : "Add an end"}
+            {report ? "Remove report" : "Add report"}
           </Button>
         </div>
       </section>

@@ -108,7 +108,7 @@ export function StepFields({ path, step: { step, ...rest }, onChange }: StepFiel
         <>
           <LongField
             path={`${path}.approval.message`}
-            label="What is approved"
+            label="Message to the approvers"
             value={message}
             onChange={(message) => set({ ...step, value: { ...step.value, message } })}
           />

@@ -60,8 +60,8 @@ export function Triggers({ workflow }: { readonly workflow: Workflow }) {
             </CopyButton>
           </div>
           <p className="dim">
-            A POST to it starts the workflow, or tells of a pull request. It is signed with the secret; the
-            page docs/workflows.md has the forms, and how source-control hosts are set up.
+            A POST to this URL starts the workflow or reports a pull request. Sign it with the secret. The
+            page docs/workflows.md describes the signatures and how to set up source-control hosts.
           </p>
           <WebhookSecret workflow={workflow} />
         </div>

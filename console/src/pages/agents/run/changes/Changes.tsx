@@ -97,7 +97,7 @@ function Diff({ runId, environmentId, base, review, isWorking, streamed }: DiffP
           </div>
           {isBehind && (
             <div className="bar bar-news row" role="status">
-              A newer diff has come. This one stays until you ask for it.
+              A newer diff is available. This one stays until you load it.
               <Button size="compact-xs" onClick={show}>
                 Show newer diff
               </Button>

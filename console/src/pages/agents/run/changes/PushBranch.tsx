@@ -64,7 +64,7 @@ export function PushBranch({
           value={commitMessage}
           onChange={(event) => setCommitMessage(event.currentTarget.value)}
         />
-        <div className="row">
+        <div className="row choices">
           <Checkbox
             size="xs"
             label="As a draft"
