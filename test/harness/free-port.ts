@@ -6,10 +6,12 @@ import { createServer } from "node:net";
  * hands out is another test's before long, while the caller that asked for it does not listen, not yet or not now.
  */
 const FIRST = 20_000;
-/** Each worker has ports of its own: another's test may be about to listen on one that is still free. */
+/** Each worker has its own ports: another's test may be about to listen on one that is still free. */
 const [WORKERS, PORTS_EACH] = [24, 500];
 
-const firstOwn = FIRST + ((Number(process.env.JEST_WORKER_ID ?? 0) || 0) % WORKERS) * PORTS_EACH;
+/** Two runs next to each other number their workers alike; their parent processes tell them apart. */
+const worker = (Number(process.env.JEST_WORKER_ID ?? 0) + process.ppid) % WORKERS;
+const firstOwn = FIRST + worker * PORTS_EACH;
 let last = randomInt(PORTS_EACH);
 
 /** Returns a port of the loopback address on which nothing listens, and which nobody gets who asks for any port. */
