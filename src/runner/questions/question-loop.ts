@@ -52,9 +52,9 @@ const PROGRESS_MS = 2_000;
 const UNKNOWN_RETRY_MS = 60_000;
 
 /**
- * Answers people's questions about this runner's environments until the runner ends, and renews the leases that the server
- * names. Answers questions concurrently; the
- * server limits their number. A question that arrives again while its answer is in progress is ignored.
+ * Answers people's questions about this runner's environments until the runner ends, and renews the leases that the
+ * server names. Answers questions concurrently; the server limits their number. A question that arrives again while its
+ * answer is in progress is ignored.
  */
 export async function runQuestionLoop(options: QuestionLoopOptions): Promise<void> {
   const { instanceId, log, signal } = options;

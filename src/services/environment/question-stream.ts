@@ -23,8 +23,9 @@ import type { QuestionDependencies } from "./environment-question.ts";
 
 /**
  * Streams to a runner the questions about its environments: first the unanswered ones, then each new one. It also
- * names each lease of the runner whose work is to stop, so that a stop does not wait for the next renewal. The runner's row names its newest stream and the time until which that stream counts as open. From it, every server
- * knows whether the runner listens. Older streams of the runner end.
+ * names each lease of the runner whose work is to stop, so that a stop does not wait for the next renewal. The runner's
+ * row names its newest stream and the time until which that stream counts as open. From it, every server knows whether
+ * the runner listens. Older streams of the runner end.
  *
  * @param streams the streams of runners on this server
  * @throws DomainError IN_USE for an instance that was replaced; UNAUTHENTICATED; UNAVAILABLE
