@@ -166,7 +166,7 @@ describe("the archive", () => {
     if (!environment.status) throw new Error("an environment has a status");
     Object.assign(environment.status, { phase: EnvironmentPhase.STOPPING, statusVersion: 2n });
     expect(() => requireArchivable(environment)).toThrow(
-      expect.objectContaining({ metadata: expect.objectContaining({ phase: "ENVIRONMENT_PHASE_STOPPING" }) }),
+      expect.objectContaining({ metadata: expect.objectContaining({ phase: "STOPPING" }) }),
     );
     environment.status.phase = EnvironmentPhase.STOPPED;
     expect(() => requireArchivable(environment)).not.toThrow();
