@@ -9,6 +9,7 @@ import { StartError } from "../start-error.ts";
 import { call } from "./call.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
 import { askForToken } from "./device-login.ts";
+import { TOKEN_CHARACTERS } from "./server-access.ts";
 
 /** Advice about a token entered at login. */
 const WHOLE_TOKEN =
@@ -37,7 +38,7 @@ export async function logIn({ server, file, input, output, isDevice }: LoginOpti
     ? await askForToken({ server, output, machine: hostname() })
     : (await readToken(input, output, server)).trim();
   if (token === "") throw new StartError("no token was given: chartroom token create makes one");
-  if (!/^[!-~]+$/.test(token)) throw new StartError("that is no token: tokens have no blanks in them");
+  if (!TOKEN_CHARACTERS.test(token)) throw new StartError("that is no token: tokens have no blanks in them");
   const identity = createClient(IdentityService, createHttpTransport(server));
   const { subject, organizationId } = await call({ server, token, tokenRemedy: WHOLE_TOKEN }, (options) =>
     identity.getAuthenticatedIdentity({}, options),

@@ -58,6 +58,9 @@ export function accessOf(
   );
 }
 
+/** Matches a text that can be sent as a token. */
+export const TOKEN_CHARACTERS = /^[!-~]+$/;
+
 /**
  * Requires that a token can be sent. The error of sending another one would show it.
  *
@@ -65,7 +68,7 @@ export function accessOf(
  * @throws StartError
  */
 function requireTokenCharacters(token: string, what: string): void {
-  if (/^[!-~]+$/.test(token)) return;
+  if (TOKEN_CHARACTERS.test(token)) return;
   throw new StartError(`${what} is no token: tokens have no blanks in them, and only ASCII characters`, {
     exitCode: ExitCode.unauthenticated,
   });

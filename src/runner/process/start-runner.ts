@@ -217,8 +217,11 @@ async function work(
       graceMs: GRACE_MS,
       async execute(work: Work, lease: Lease) {
         held.set(work.leaseId, lease);
-        await execute(tools, work, lease);
-        held.delete(work.leaseId);
+        try {
+          await execute(tools, work, lease);
+        } finally {
+          held.delete(work.leaseId);
+        }
       },
     };
     const loops = [
